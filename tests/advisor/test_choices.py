@@ -16,11 +16,11 @@ from confide.advisor.choices import (
     conservative_of,
     delta_of,
     doubtful,
-    kept,
     near,
     policies,
     policy_of,
     unit_of,
+    useful_presets,
 )
 from confide.advisor.survey import Corpus, Effect, Hits, Points, Presets
 from confide.advisor.template import as_yaml
@@ -199,11 +199,15 @@ def test_presets_that_find_nothing_are_left_out_where_all_was_looked_at():
     found = Presets(
         sampled=9, whole=True, held_out=2, hits={"email": Hits(points=3), "card": Hits()}
     )
-    assert kept(found, None) == {"email"} and kept(found, ["name"]) == set()
+    assert useful_presets(found, None) == {"email"} and useful_presets(found, ["name"]) == set()
     found.whole = False
-    assert kept(found, None) == set(get_args(PresetName)) == kept(Presets(), ["name"])
+    assert (
+        useful_presets(found, None)
+        == set(get_args(PresetName))
+        == useful_presets(Presets(), ["name"])
+    )
     found.hits["card"].covered["name"] = 1
-    assert kept(found, ["name"]) == {"card"}
+    assert useful_presets(found, ["name"]) == {"card"}
     assert policies(["card"])["names"].names == ["card"]
     assert policies([])["names"] == policies()["names"]  # nobody knows what would help
 

@@ -27,7 +27,7 @@ from confide.report.figures.authors import (
     mean_over,
     quantiles,
 )
-from confide.report.figures.levels import Moment, levels, moment, moments, told
+from confide.report.figures.levels import Moment, epoch_words, levels, moment, moments
 from confide.report.figures.registry import FIGURES
 from confide.report.figures.tab import rate
 from confide.report.figures.train_time import ratio
@@ -98,9 +98,12 @@ def test_the_final_model_needs_no_level_and_the_others_a_trajectory(found):
 
 def test_moments_are_told_with_their_epochs_and_the_ratio_to_the_level():
     one = Moment(3, 41.0, 40.0, {})
-    assert told([one]) == "epoch 3, ×1.02" and told([one._replace(level=None)]) == "epoch 3"
-    assert told([one, Moment(5, 39.0, 40.0, {})]) == "epochs 3–5, ×1.00"
-    assert told([one, Moment(5, 60.0, 40.0, {})]) == "epochs 3–5, ×1.26 †"
+    assert (
+        epoch_words([one]) == "epoch 3, ×1.02"
+        and epoch_words([one._replace(level=None)]) == "epoch 3"
+    )
+    assert epoch_words([one, Moment(5, 39.0, 40.0, {})]) == "epochs 3–5, ×1.00"
+    assert epoch_words([one, Moment(5, 60.0, 40.0, {})]) == "epochs 3–5, ×1.26 †"
 
 
 # Numbers over authors
@@ -258,7 +261,7 @@ def test_exposure_panels_draw_each_run_at_each_level_hollow_where_it_is_not_reac
             if len(line.get_ydata()) == 2
         } >= {BITS, 37.0}
         assert axes.patches[0].get_bbox().intervaly == pytest.approx(null_band("mean", AUTHORS)[1:])
-        assert f"Non-private: {told(own)}" in axes.get_xlabel()
+        assert f"Non-private: {epoch_words(own)}" in axes.get_xlabel()
     hollow = [
         line.get_fillstyle() for line in panels[1].lines if len(line.get_xdata()) == len(COPIES)
     ]

@@ -17,7 +17,8 @@ TEXT = " ".join(f"w{number}" for number in range(24))  # as many words as a text
 
 def world(random, kind, texts):
     """Texts, and by text the marks of a person who knows: clusters or single secrets."""
-    every, known = [], []
+    every = []
+    known = []
     for number in range(texts):
         words = list(random.permutation(24))
         size = random.integers(1, 25) if kind == "long" else 24
@@ -52,7 +53,8 @@ def place(word):
 
 def truth(every, known):
     """Miss rates by label, of all texts."""
-    missed, kept = Counter(), Counter()
+    missed = Counter()
+    kept = Counter()
     for text, marks in zip(every, known, strict=True):
         for label in (one for *_, one in marks.missed):
             missed.update([label, ANY])
@@ -105,7 +107,8 @@ def failures(kind, seed, texts, size, trials):
     every, known = world(random, kind, texts)
     rates = truth(every, known)
     counted = counted_in(every)
-    wrong, bounds = 0, []
+    wrong = 0
+    bounds = []
     for _ in range(trials):
         _, found = reviewed(random, every, known, counted, size)
         wrong += any(row["gamma_upper"] < rates[label] - 1e-9 for label, row in found.items())

@@ -5,7 +5,7 @@ import pytest
 from toy import begun, by_a_person, corpus, edited, finished
 
 from confide.errors import InputError
-from confide.reviews.draw import STRATA, Wanted, drawn, words_of
+from confide.reviews.draw import STRATA, Wanted, draw_sample, words_of
 from confide.reviews.marks import Marks, load, marked, sample_of, save
 
 TEXTS = [
@@ -21,7 +21,7 @@ def files(tmp_path):
 
 
 def test_strata_are_what_the_policies_say(files):
-    sample = drawn(Wanted(40, 0, None), **files)
+    sample = draw_sample(Wanted(40, 0, None), **files)
     sizes = {name: one.texts for name, one in sample.counted.items()}
     assert sizes == dict(zip(STRATA, (40, 30, 79), strict=True))
     for text in sample.texts:
@@ -34,7 +34,7 @@ def test_strata_are_what_the_policies_say(files):
 
 def test_the_lot_hangs_on_the_text_the_policy_the_seed_and_the_number(files, tmp_path):
     def keys(files, *wanted):
-        return [text.key for text in drawn(Wanted(*wanted), **files).texts]
+        return [text.key for text in draw_sample(Wanted(*wanted), **files).texts]
 
     first = keys(files, 40, 0, None)
     assert first == keys(files, 40, 0, None)
@@ -47,7 +47,7 @@ def test_the_lot_hangs_on_the_text_the_policy_the_seed_and_the_number(files, tmp
 def test_every_text_of_a_stratum_is_as_likely_as_any_other(files):
     counts = dict.fromkeys([f"d{n}:0" for n in range(len(TEXTS))], 0)
     for seed in range(60):
-        for text in drawn(Wanted(30, seed, None), **files).texts:
+        for text in draw_sample(Wanted(30, seed, None), **files).texts:
             counts[text.key] += 1
     found = np.array([counts[f"d{n}:0"] for n in range(40)])
     expected = found.sum() / 40
@@ -59,7 +59,7 @@ def test_later_copies_other_splits_and_planted_points_are_not_drawn(tmp_path):
     lines = files["points"].read_bytes().replace(b'"d3:0"', b'"canary-0-0:0"')
     files["points"].write_bytes(lines)
     files["spans"].write_bytes(b"")
-    assert [text.key for text in drawn(Wanted(10, 0, None), **files).texts] == ["d0:0"]
+    assert [text.key for text in draw_sample(Wanted(10, 0, None), **files).texts] == ["d0:0"]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_words(text, words):
 
 
 def test_marks_are_of_whole_words_that_are_not_masked(files):
-    text = next(one for one in drawn(Wanted(40, 0, None), **files).texts if one.found)
+    text = next(one for one in draw_sample(Wanted(40, 0, None), **files).texts if one.found)
     name = text.text.rindex("N")
     marks = marked(text, Marks(), name + 1, name + 2, "other")  # a part of the name
     assert [text.text[a:b] for a, b, _ in marks.missed] == [text.text[name:]]

@@ -55,7 +55,8 @@ def test_the_page_and_its_rules(tmp_path):
         assert server.server_address[0] == "127.0.0.1" and server.server_address[1] > 1023
         assert len(server.token) >= 40
         with urlopen(server.address) as reply:
-            text, headers = reply.read().decode(), reply.headers
+            text = reply.read().decode()
+            headers = reply.headers
         with urlopen(server.address) as reply:
             assert reply.headers["Content-Security-Policy"] != headers["Content-Security-Policy"]
     policy = headers["Content-Security-Policy"]

@@ -7,7 +7,7 @@ import orjson
 from confide.files.io import write_json
 from confide.policies import covered
 from confide.provenance.terms import terms
-from confide.reviews.draw import OTHER, Wanted, drawn, words_of
+from confide.reviews.draw import OTHER, Wanted, draw_sample, words_of
 from confide.reviews.marks import VERSION, Marks, Review, marked, save
 from confide.specs import RedactSpec, TextSpec
 from tests.terms import TEXT
@@ -23,7 +23,9 @@ IN_VAIN = "999999"  # a number that is none
 def corpus(folder, texts, splits=None):
     """Files of points, of what CODE finds in them, and of copies; their paths by name."""
     folder.mkdir(parents=True, exist_ok=True)
-    points, spans, copies = [], [], []
+    points = []
+    spans = []
+    copies = []
     seen = set()
     for index, text in enumerate(texts):
         key = f"d{index}:0"
@@ -46,7 +48,7 @@ def corpus(folder, texts, splits=None):
 def begun(files, **given):
     """A review of which no text was read yet, and its texts."""
     wanted = Wanted(**({"size": 40, "seed": 0, "most": None} | given))
-    sample = drawn(wanted, **files)
+    sample = draw_sample(wanted, **files)
     review = Review(
         version=VERSION,
         by="A. Reader",

@@ -91,7 +91,8 @@ def test_bounds_of_a_sample_follow_from_the_counts(files, tmp_path):
     found = measured(tmp_path, files, path)
     each = each_of(0.95, 2 * 4 * (len(review.labels) + 1))
     assert found["confidence_each"] == each and bounds_in(found["review_counts"]) == 8 * 4
-    traces, lost = [], []
+    traces = []
+    lost = []
     for stratum, counted in sample.counted.items():
         read = [
             (text, marks)

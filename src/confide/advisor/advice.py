@@ -141,10 +141,10 @@ def advise(options: Sequence[Option], policies: Sequence[Policies], wish: Wish) 
         nothing = f"nothing here certifies epsilon <= {wish.epsilon:g} for one {wish.unit}"
         return Advice(ranked, None, [nothing, *obstacles(ranked)])
 
-    def measured(option: Option) -> Policies:
+    def policies_of(option: Option) -> Policies:
         return next(each for each in policies if each.dataset == option.dataset)
 
-    if covered == "caught" and measured(ranked[0]).gamma_upper is None:
+    if covered == "caught" and policies_of(ranked[0]).gamma_upper is None:
         nothing = "nothing here covers more than secrets that the policy catches"
         unknown = f"{nothing}, and how many it catches is {UNKNOWN}"
         return Advice(ranked, None, [unknown, *obstacles(ranked)])
@@ -155,9 +155,9 @@ def advise(options: Sequence[Option], policies: Sequence[Policies], wish: Wish) 
         against = [no_use(option) for option in useless]
         others = [option for option in ranked if option not in useless]
         return Advice(ranked, None, [*against, HELP, *alternatives(covered, others, wish)])
-    passed = [option for option in useless if ranked.index(option) < ranked.index(best)]
-    reasons = why(best, covered, measured(best), wish)
-    reasons += [no_use(option) for option in passed]
+    passed_over = [option for option in useless if ranked.index(option) < ranked.index(best)]
+    reasons = why(best, covered, policies_of(best), wish)
+    reasons += [no_use(option) for option in passed_over]
     reasons += [utility(best), *alternatives(covered, ranked, wish, best)]
     return Advice(ranked, best, reasons)
 
@@ -195,48 +195,48 @@ def obstacles(options: Sequence[Option]) -> list[str]:
     return lines
 
 
-def why(best: Option, covered: Cover, measured: Policies, wish: Wish) -> list[str]:
+def why(best: Option, covered: Cover, policies: Policies, wish: Wish) -> list[str]:
     """What is certified of the best option, and what is not."""
     if covered == "caught":
-        whom = f"only for secrets that the policy {measured.policy} catches"
-        return [f"{whom}: epsilon = {best.caught:.3g}", missing(measured)]
+        whom = f"only for secrets that the policy {policies.policy} catches"
+        return [f"{whom}: epsilon = {best.caught:.3g}", missing(policies)]
     if wish.unit != "secret":
         whom = f"every {wish.unit}"
         if covered == "if":
             whom = (
-                f"only {measured.private:,} of {measured.points:,} points, those that the "
-                f"conservative policy {measured.conservative} makes private, while the others are "
+                f"only {policies.private:,} of {policies.points:,} points, those that the "
+                f"conservative policy {policies.conservative} makes private, while the others are "
                 "learned as they are"
             )
         return [f"{whom}: epsilon = {best.record:.3g}"]
-    caught = f"a secret that the policy {measured.policy} catches: epsilon = {best.caught:.3g}"
+    caught = f"a secret that the policy {policies.policy} catches: epsilon = {best.caught:.3g}"
     lines = [f"{caught}; one that it misses: {best.missed:.3g}"]
     if best.alone is not None and best.alone != best.caught:
         alone = f"of one copy alone: epsilon = {best.alone:.3g}"
         lines.append(f"that is of masking it in all copies of its text; {alone}")
     if covered == "if":
         fails = "how often it does not is unknown"
-        if measured.delta2_upper is not None:
-            share = f"{measured.delta2_upper:.2%} of the secrets of any label"
+        if policies.delta2_upper is not None:
+            share = f"{policies.delta2_upper:.2%} of the secrets of any label"
             fails = f"it does not for at most {share}"
-        where = f"the conservative policy {measured.conservative} fires on every point"
+        where = f"the conservative policy {policies.conservative} fires on every point"
         remedy = "the policy `everything` in its place removes this condition"
         lines.append(f"only if {where} of a missed secret: {fails}; {remedy}")
     if best.random is None:
         unknown = f"the share that the policy misses is {UNKNOWN}"
         lines.append(f"{unknown}. Count on what holds for a missed one")
     elif best.random < best.missed:
-        share = f"a random secret, missed with a probability of at most {measured.gamma_upper:.2%}"
+        share = f"a random secret, missed with a probability of at most {policies.gamma_upper:.2%}"
         lines.append(f"{share}: epsilon = {best.random:.3g}")
     return lines
 
 
-def missing(measured: Policies) -> str:
+def missing(policies: Policies) -> str:
     """What is not certified of secrets that the policy misses."""
-    if measured.gamma_upper is None:
+    if policies.gamma_upper is None:
         return f"one that it misses has epsilon = infinity, and how many these are is {UNKNOWN}"
-    share = f"at most {measured.gamma_upper:.2%} of the secrets of any label"
-    tested = f"by {measured.secrets:,} tested"
+    share = f"at most {policies.gamma_upper:.2%} of the secrets of any label"
+    tested = f"by {policies.secrets:,} tested"
     return f"one that it misses has epsilon = infinity: {share}, {tested}"
 
 

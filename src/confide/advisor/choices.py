@@ -69,27 +69,27 @@ def presets() -> dict[str, PolicySpec]:
     return {name: PresetPolicySpec(kind="preset", names=[name]) for name in get_args(PresetName)}
 
 
-def kept(found: Presets, labels: Collection[str] | None) -> set[str]:
+def useful_presets(survey: Presets, labels: Collection[str] | None) -> set[str]:
     """Names of the presets that are worth their time: those that hit anything.
 
     All, where not every point was looked at: what is rare may lie elsewhere. Where the user says
     which labels are secret, those that cover a held-out secret of them.
     """
     hit = set(get_args(PresetName))
-    if found.whole:
-        hit = {name for name, hits in found.hits.items() if hits.points}
-    if labels is not None and found.held_out:
-        hit = {name for name, hits in found.hits.items() if hits.covered}
+    if survey.whole:
+        hit = {name for name, hits in survey.hits.items() if hits.points}
+    if labels is not None and survey.held_out:
+        hit = {name for name, hits in survey.hits.items() if hits.covered}
     return hit
 
 
 def policies(used: Collection[str] | None = None) -> dict[str, PolicySpec]:
     """The policies that are tried, of the presets that are used (None: all)."""
-    built: dict[str, PolicySpec] = {}
+    policy_by_name: dict[str, PolicySpec] = {}
     for policy, names in POLICIES.items():
-        some = [name for name in names if used is None or name in used]
-        built[policy] = PresetPolicySpec(kind="preset", names=some or [*names])
-    return built
+        preset_names = [name for name in names if used is None or name in used]
+        policy_by_name[policy] = PresetPolicySpec(kind="preset", names=preset_names or [*names])
+    return policy_by_name
 
 
 def doubtful() -> PolicySpec:
@@ -123,29 +123,29 @@ def policy_of(points: Points) -> tuple[str, str]:
 
     Without any held-out secrets it is that of identifiers.
     """
-    known = points.held_out.total()
-    if not known:
+    held_out = points.held_out.total()
+    if not held_out:
         what = "all that hit, but for those that go by capitals"
         return "identifiers", f"no held-out secrets are known: {what}"
     hidden = {name: effect.hidden.total() for name, effect in points.effects.items()}
     best = max(POLICIES, key=lambda name: hidden[name])  # the first of equals
-    share = f"({hidden[best] / known:.1%})"
-    return best, f"hides {hidden[best]:,} of {known:,} held-out secrets {share}"
+    share = f"({hidden[best] / held_out:.1%})"
+    return best, f"hides {hidden[best]:,} of {held_out:,} held-out secrets {share}"
 
 
 def conservative_of(points: Points) -> tuple[str, str]:
     """The conservative policy, and why: everything, unless there is reason to trust less."""
-    known = points.held_out.total()
+    held_out = points.held_out.total()
     spared = 1 - points.noisy / max(1, points.sampled)
-    if known < TRUSTED:
-        few = f"{known:,} held-out secrets are too few to trust any less"
+    if held_out < TRUSTED:
+        few = f"{held_out:,} held-out secrets are too few to trust any less"
         return "everything", f"all points are trained on with noise: {few}"
     if points.unguarded:
-        left = f"{points.unguarded:,} of {known:,} held-out secrets"
-        return "everything", f"`doubtful` would leave {left} without noise"
+        unguarded = f"{points.unguarded:,} of {held_out:,} held-out secrets"
+        return "everything", f"`doubtful` would leave {unguarded} without noise"
     if spared < SPARED:
         return "everything", f"`doubtful` would spare no more than {spared:.1%} of the points"
-    fires = f"fires on the points of all {known:,} held-out secrets"
+    fires = f"fires on the points of all {held_out:,} held-out secrets"
     return "doubtful", f"{fires}; {spared:.0%} of the points need no noise"
 
 
@@ -162,15 +162,15 @@ def coins_of(claimed: float, delta: float, most: int, reach: tuple[int, ...] = (
     Gaussian noise.
     """
     points = ((claimed, delta), *points_of(gaussian_curve(mu_of(claimed, delta))))
-    tried = range(20, min(most, MOST_COINS) + 1, 20)
+    counts = range(20, min(most, MOST_COINS) + 1, 20)
     for place in map(TIMES.index, reach):
 
         def rings(count: int, place: int = place) -> float:
             return power(points, claimed, delta, count).rings[place]
 
-        enough = bisect_left(tried, OFTEN, key=rings)
-        if enough < len(tried):
-            return tried[enough]
+        enough = bisect_left(counts, OFTEN, key=rings)
+        if enough < len(counts):
+            return counts[enough]
     return 0
 
 
@@ -201,12 +201,12 @@ def choose(
     # adding a record costs about half of what replacing one does
     inclusion = coins_of(0.5 * epsilon, delta, train // 4, reach=(5,)) if game else 0
     policy = policy_of(points)[0]
-    used = policies(kept(points.presets, secret_labels))[policy]
+    policy_spec = policies(useful_presets(points.presets, secret_labels))[policy]
     return Choice(
         point=unit,
         points=train,
         policy=policy,
-        presets=tuple(getattr(used, "names", ())),
+        presets=tuple(getattr(policy_spec, "names", ())),
         labels=tuple(secret_labels or ()),
         conservative=conservative,
         vocabulary=near(sum(points.lengths) / 64, 512, 4096),

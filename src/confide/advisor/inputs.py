@@ -24,11 +24,11 @@ from confide.corpora.table_files import (
     Kind,
     Piece,
     Reading,
+    column_names,
     columns,
     hint,
     is_heading,
     is_name,
-    listed,
     pieces,
     sample,
 )
@@ -62,24 +62,24 @@ class Asked(NamedTuple):
     encoding: Encoding | None = None
 
 
-def recognised(path: Path, asked: Asked) -> Input:
+def recognised(path: Path, options: Asked) -> Input:
     """The reader for a corpus. InputError where none fits, or a column must be named."""
     with readable(path):
         path.stat()
     if is_table(path):
-        return table(path, asked)
+        return table(path, options)
     for flag in ("column", "author"):
-        if getattr(asked, flag) is not None:
+        if getattr(options, flag) is not None:
             message = "is no table: no name of a file or folder says so"
-            raise InputError(message, file=path, key=f"--{flag}", value=getattr(asked, flag))
+            raise InputError(message, file=path, key=f"--{flag}", value=getattr(options, flag))
     if path.suffix.lower() == ".eml" and path.is_file():
         raise InputError("is one message: give the folder of all", file=path)
     is_mbox = path.suffix.lower() in ("", ".mbox", ".mbx") and path.is_file()
     if path.is_file() and not (is_mbox and _begins(path, SEPARATOR)):
-        return file_of_lines(path, asked.encoding)
-    if asked.encoding is not None:
+        return file_of_lines(path, options.encoding)
+    if options.encoding is not None:
         message = "is for text: messages name their own"
-        raise InputError(message, file=path, key="--encoding", value=asked.encoding)
+        raise InputError(message, file=path, key="--encoding", value=options.encoding)
     if path.is_dir():
         return folder(path)
     return mail(path, "mbox", "an mbox file, as it begins with From")
@@ -88,8 +88,8 @@ def recognised(path: Path, asked: Asked) -> Input:
 def is_table(path: Path) -> bool:
     """Whether a name says that this is a table."""
     if path.is_dir():
-        saved = (path / SAVED).exists() or (path / SAVED_SPLITS).exists()
-        return saved or any(each.suffix.lower() in KINDS for each in _visible(path))
+        is_saved = (path / SAVED).exists() or (path / SAVED_SPLITS).exists()
+        return is_saved or any(each.suffix.lower() in KINDS for each in _visible(path))
     return path.suffix.lower() in TABLES
 
 
@@ -106,10 +106,12 @@ def folder(path: Path) -> Input:
     raise InputError(f"is none of the folders that are known: {KINDS_OF_FOLDER}", file=path)
 
 
-def mail(path: Path, layout: str, said: str) -> Input:
+def mail(path: Path, layout: str, description: str) -> Input:
     """A reader of mail."""
     spec = MailSpec.model_validate({"reader": "mail", "path": str(path), "layout": layout})
-    return Input(spec, f"{said}; senders are the authors, who have {spec.least} messages or more")
+    return Input(
+        spec, f"{description}; senders are the authors, who have {spec.least} messages or more"
+    )
 
 
 def is_message(path: Path) -> bool:
@@ -122,18 +124,18 @@ def is_message(path: Path) -> bool:
 def file_of_lines(path: Path, encoding: Encoding | None) -> Input:
     """Conversations, other JSON lines, or plain text."""
     codec = codec_of(path, encoding).upper()
-    given = {"path": str(path), "encoding": encoding}
+    fields = {"path": str(path), "encoding": encoding}
     if path.suffix not in JSON:
-        spec = LinesSpec.model_validate({"reader": "lines"} | given)
+        spec = LinesSpec.model_validate({"reader": "lines"} | fields)
         return Input(spec, f"plain text in {codec}, a document a line")
     line = next(raw_lines(Shard(Range(path)), encoding), None)
     if line is not None and line.content.lstrip().startswith(b"["):
         message = "is a JSON array: expected a JSON object a line, as `jq -c '.[]'` writes them"
         raise InputError(message, file=path, line=line.number)
     if line is not None and b'"messages"' in line.content and _has_messages(line.content):
-        chats = MessagesSpec.model_validate({"reader": "messages"} | given)
+        chats = MessagesSpec.model_validate({"reader": "messages"} | fields)
         return Input(chats, f'JSON lines in {codec} with the key "messages": {TURNS}')
-    spec = LinesSpec.model_validate({"reader": "lines"} | given)
+    spec = LinesSpec.model_validate({"reader": "lines"} | fields)
     return Input(spec, f"JSON lines in {codec}, by the file's name")
 
 
@@ -145,41 +147,41 @@ def _has_messages(line: bytes) -> bool:
     return isinstance(row, dict) and "messages" in row
 
 
-def table(path: Path, asked: Asked) -> Input:
+def table(path: Path, options: Asked) -> Input:
     """A table, with the columns that have the names of keys, and one of texts."""
-    found = pieces(path, Reading(encoding=asked.encoding))
-    first = found[0].path
-    reading = Reading(delimiter_of(first, asked.encoding), encoding=asked.encoding)
+    parts = pieces(path, Reading(encoding=options.encoding))
+    first = parts[0].path
+    reading = Reading(delimiter_of(first, options.encoding), encoding=options.encoding)
     there = columns(first, reading)
-    if asked.column is None and there.get("messages") == "list":
+    if options.column is None and there.get("messages") == "list":
         chats = MessagesSpec(reader="messages", path=str(path))
-        said = f"{kind(path, first)}, column messages: {TURNS}"
-        return Input(chats, said + splits_of(found))
-    text, why = text_column(first, there, reading, asked.column)
-    named = {key: key for key in (*OPTIONAL, "spans") if key in there and key != text}
-    if asked.author is not None:
-        _check(first, there, asked.author, "--author")
-        named["author"] = asked.author
-    if splits := splits_of(found):
-        named.pop("split", None)
-    given = {"reader": "table", "path": str(path), "text": text, "encoding": asked.encoding}
-    spec = TableSpec.model_validate(given | {"delimiter": reading.delimiter} | named)
-    others = "".join(f", {key} from {column}" for key, column in named.items())
+        description = f"{kind(path, first)}, column messages: {TURNS}"
+        return Input(chats, description + splits_of(parts))
+    text, why = text_column(first, there, reading, options.column)
+    column_by_key = {key: key for key in (*OPTIONAL, "spans") if key in there and key != text}
+    if options.author is not None:
+        _check(first, there, options.author, "--author")
+        column_by_key["author"] = options.author
+    if splits := splits_of(parts):
+        column_by_key.pop("split", None)
+    fields = {"reader": "table", "path": str(path), "text": text, "encoding": options.encoding}
+    spec = TableSpec.model_validate(fields | {"delimiter": reading.delimiter} | column_by_key)
+    others = "".join(f", {key} from {column}" for key, column in column_by_key.items())
     return Input(spec, f"{kind(path, first)}: text from {text} ({why}){others}{splits}")
 
 
-def splits_of(found: Sequence[Piece]) -> str:
+def splits_of(parts: Sequence[Piece]) -> str:
     """Which splits a folder gives, in words; others are drawn."""
-    given = [split for split in SPLITS if any(piece.split == split for piece in found)]
-    return f", {' and '.join(given)} as the folder has them" if given else ""
+    splits = [split for split in SPLITS if any(piece.split == split for piece in parts)]
+    return f", {' and '.join(splits)} as the folder has them" if splits else ""
 
 
 def kind(path: Path, first: Path) -> str:
     """What a table is, in words."""
     if not path.is_dir():
         return f"a table, {path.suffix}"
-    saved = first.suffix == ARROW
-    return "a folder that datasets saved" if saved else f"a folder of tables, *{first.suffix}"
+    is_saved = first.suffix == ARROW
+    return "a folder that datasets saved" if is_saved else f"a folder of tables, *{first.suffix}"
 
 
 def delimiter_of(path: Path, encoding: Encoding | None) -> str | None:
@@ -193,12 +195,12 @@ def delimiter_of(path: Path, encoding: Encoding | None) -> str | None:
 
 
 def text_column(
-    path: Path, there: dict[str, Kind], reading: Reading, wanted: str | None
+    path: Path, there: dict[str, Kind], reading: Reading, column: str | None
 ) -> tuple[str, str]:
     """The column that holds texts, and why. InputError, with names, where it must be named."""
-    if wanted is not None:
-        _check(path, there, wanted, "--column")
-        return wanted, "as --column says"
+    if column is not None:
+        _check(path, there, column, "--column")
+        return column, "as --column says"
     is_text = path.suffix.lower() in DELIMITERS
     if is_text and not all(map(is_heading, there)):
         message = "line 1 does not look like a header: names of columns are words"
@@ -211,15 +213,15 @@ def text_column(
         return long[0], "the only column of several words"
     if not texts:
         raise InputError("has no column of text", file=path)
-    names = listed([*there], is_text, long or texts)
+    names = column_names([*there], is_text, long or texts)
     raise InputError(f"which column holds the texts? --column, one of: {names}", file=path)
 
 
 def _of_several_words(path: Path, reading: Reading, texts: list[str]) -> Iterator[str]:
     """Columns whose cells have several words in the mean."""
-    found = sample(path, reading, texts, SAMPLE)
+    rows = sample(path, reading, texts, SAMPLE)
     for index, name in enumerate(texts):
-        cells = [row[index] for row in found if row[index]]
+        cells = [row[index] for row in rows if row[index]]
         words = sum(len(cell.split()) for cell in cells)
         if cells and words >= SEVERAL * len(cells):
             yield name

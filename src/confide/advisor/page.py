@@ -16,9 +16,9 @@ def screen(corpus: Corpus, points: Points, choice: Choice, public: str | None) -
     parts = (
         counts(corpus, points, choice),
         presets(points.presets, choice),
-        tried(points, choice),
+        effects(points, choice),
         unknowable(points, choice),
-        chosen(corpus, points, choice, public),
+        settings(corpus, points, choice, public),
     )
     return "\n\n".join(filter(None, ("\n".join(lines) for lines in parts)))
 
@@ -43,34 +43,34 @@ def counts(corpus: Corpus, points: Points, choice: Choice) -> Iterator[str]:
     yield f"a {choice.point} of train: {sizes}; {copies}"
 
 
-def presets(found: Presets, choice: Choice) -> Iterator[str]:
+def presets(survey: Presets, choice: Choice) -> Iterator[str]:
     """What each preset finds by itself; `>`: those that the policy unites."""
-    known = found.held_out
+    held_out = survey.held_out
     yield row("preset", "hits", "points hit", "MB/s", "secrets found")
-    for name, hits in found.hits.items():
+    for name, hits in survey.hits.items():
         if not hits.points:
             continue
-        cells = [f"{hits.spans.total():,}", share(hits.points, found.sampled)]
-        cells.append(f"{found.characters / 1e6 / max(hits.seconds, 1e-9):.1f}")
-        cells.append(f"{hits.covered.total():,} of {known:,}" if known else "unknown")
+        cells = [f"{hits.spans.total():,}", share(hits.points, survey.sampled)]
+        cells.append(f"{survey.characters / 1e6 / max(hits.seconds, 1e-9):.1f}")
+        cells.append(f"{hits.covered.total():,} of {held_out:,}" if held_out else "unknown")
         yield row(f"{'>' if name in choice.presets else ' '} {name}", *cells)
         if set(hits.spans) != {name}:
             labels = (f"{label} {count:,}" for label, count in hits.spans.most_common(SHOWN))
             yield f"    {', '.join(labels)}"
-    if idle := [name for name, hits in found.hits.items() if not hits.points]:
-        yield f"  found nothing in {found.sampled:,} points: {', '.join(idle)}"
+    if idle := [name for name, hits in survey.hits.items() if not hits.points]:
+        yield f"  found nothing in {survey.sampled:,} points: {', '.join(idle)}"
 
 
 def unknowable(points: Points, choice: Choice) -> Iterator[str]:
     """What no preset can know, and what could be asked instead."""
-    found = points.effects[choice.policy].hidden
-    missed = [
-        f"{plain(label)} ({count - found[label]:,} of {count:,})"
+    hidden = points.effects[choice.policy].hidden
+    labels = [
+        f"{plain(label)} ({count - hidden[label]:,} of {count:,})"
         for label, count in points.held_out.most_common()
-        if found[label] < count
+        if hidden[label] < count
     ]
-    if missed:
-        yield f"missed by {choice.policy}: {', '.join(missed[:SHOWN])}"
+    if labels:
+        yield f"missed by {choice.policy}: {', '.join(labels[:SHOWN])}"
     elif points.held_out:
         return
     yield "What has no shape (names in lower case, products, places) no preset finds. Add"
@@ -81,17 +81,17 @@ def unknowable(points: Points, choice: Choice) -> Iterator[str]:
     yield f"  or a pipeline:    {entities} ({how})"
 
 
-def tried(points: Points, choice: Choice) -> Iterator[str]:
+def effects(points: Points, choice: Choice) -> Iterator[str]:
     """What each policy would do."""
-    known = points.held_out.total()
+    held_out = points.held_out.total()
     yield row("policy", "points hit", "words masked", "secrets hidden")
     for name, effect in points.effects.items():
-        hidden = f"{effect.hidden.total():,} of {known:,}" if known else "unknown"
+        hidden = f"{effect.hidden.total():,} of {held_out:,}" if held_out else "unknown"
         hit = share(effect.private, points.sampled)
         masked = share(effect.masked, points.sampled_words)
         yield row(f"{'>' if name == choice.policy else ' '} {name}", hit, masked, hidden)
     best = points.effects[choice.policy].hidden
-    if known:
+    if held_out:
         labels = (
             f"{plain(label)} {best[label]:,} of {count:,}"
             for label, count in points.held_out.most_common(SHOWN)
@@ -100,7 +100,7 @@ def tried(points: Points, choice: Choice) -> Iterator[str]:
         yield "  (hidden: masking the secret in a held-out document leaves no trace)"
 
 
-def chosen(corpus: Corpus, points: Points, choice: Choice, public: str | None) -> Iterator[str]:
+def settings(corpus: Corpus, points: Points, choice: Choice, public: str | None) -> Iterator[str]:
     """What params.yaml says, and why."""
     source = f"of {public}" if public else "of simulated text (of other text: --public FILE)"
     delta = f"epsilon at delta {choice.delta:g}, which is below 1 / {choice.points:,} points"

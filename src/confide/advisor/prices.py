@@ -25,13 +25,13 @@ def priced(
     spec: CertifySpec,
     dataset: str,
     partition: Partition,
-    measured: dict[str, Any],
-    missed: dict[str, Any],
+    recall: dict[str, Any],
+    neighbours: dict[str, Any],
     wish: Wish,
 ) -> Option:
     """The price of a job's method on its partition.
 
-    `measured` is recall.json, `missed` neighbours.json.
+    `recall` is recall.json, `neighbours` neighbours.json.
     """
     try:
         releases = planned_updates(spec.train, partition)
@@ -40,9 +40,9 @@ def priced(
     facts = facts_of(
         spec,
         releases=releases,
-        measured=measured,
-        missed=missed,
-        reasons=list(unbounded(spec.train, missed)),
+        measured=recall,
+        missed=neighbours,
+        reasons=list(unbounded(spec.train, neighbours)),
         packing=None,
     )
     price = facts.price
@@ -93,12 +93,12 @@ def planned_updates(spec: TrainSpec, partition: Partition) -> list[AnyRelease]:
     return list(chain.from_iterable(by_epoch))
 
 
-def unbounded(spec: TrainSpec, missed: dict[str, Any]) -> Iterator[str]:
+def unbounded(spec: TrainSpec, neighbours: dict[str, Any]) -> Iterator[str]:
     """Why the updates would not bound what the model has seen, as the certificate would say it."""
     for source in spec.reads:
         if not source.public:
             yield f"the {source.stage} {source.source} is made from protected text"
     if spec.init is not None and not spec.init_public:
         yield f"it starts from {spec.init}, which has seen protected text"
-    if missed["misaligned"]:
-        yield f"masking one secret changed more than one point ({missed['misaligned']} secrets)"
+    if neighbours["misaligned"]:
+        yield f"masking one secret changed more than one point ({neighbours['misaligned']} secrets)"

@@ -102,13 +102,13 @@ class Points:
 def corpus_of(spec: CorpusSpec) -> Corpus:
     """First pass. InputError where a line cannot be read; it names the line, never its text."""
     corpus = Corpus()
-    named = set()
+    doc_names = set()
     for record in READERS[spec.reader](spec, None):
         corpus.lines += 1
         if record.doc.startswith(AUTOMATIC):
             corpus.documents += 1
         else:
-            named.add(record.doc)
+            doc_names.add(record.doc)
         corpus.words += len(record.text.split())
         if record.author is None:
             corpus.nameless += 1
@@ -121,7 +121,7 @@ def corpus_of(spec: CorpusSpec) -> Corpus:
             cut = [spans for _, spans in pieces(record, unit, 0)]
             corpus.points[unit][record.split] += len(cut)
             corpus.cut[unit] += max(0, sum(map(len, cut)) - len(record.spans))
-    corpus.documents += len(named)
+    corpus.documents += len(doc_names)
     return corpus
 
 
@@ -138,17 +138,17 @@ def presets_of(
     """
     finders = {name: policy(spec) for name, spec in presets.items()}
     stride = -(-sum(corpus.points[unit].values()) // PRESET_SAMPLE)
-    found = Presets(whole=stride == 1, hits={name: Hits() for name in presets})
+    survey = Presets(whole=stride == 1, hits={name: Hits() for name in presets})
     for number, (split, text, gold) in enumerate(_cut(spec, unit, labels)):
         if number % stride:
             continue
-        found.sampled += 1
-        found.characters += len(text)
+        survey.sampled += 1
+        survey.characters += len(text)
         if split == "train":
             gold = ()
-        found.held_out += len(gold)
+        survey.held_out += len(gold)
         for name, find in finders.items():
-            hits = found.hits[name]
+            hits = survey.hits[name]
             began = time.process_time()
             spans = find(text)
             hits.seconds += time.process_time() - began
@@ -157,7 +157,7 @@ def presets_of(
             hits.covered.update(
                 label for start, end, label, _ in gold if spans and covered(start, end, spans)
             )
-    return found
+    return survey
 
 
 def points_of(
@@ -175,7 +175,7 @@ def points_of(
     fires = detector(conservative)
     finders = {name: policy(spec) for name, spec in policies.items()}
     points = Points(effects={name: Effect() for name in policies})
-    seen: set[bytes] = set()
+    digests: set[bytes] = set()
     train = 0
     stride = -(-corpus.points[unit]["train"] // SAMPLE)
     for split, text, gold in _cut(spec, unit, labels):
@@ -186,8 +186,8 @@ def points_of(
             continue
         points.lengths.append(len(text.split()))
         digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
-        points.copies += digest in seen and MASK not in text
-        seen.add(digest)
+        points.copies += digest in digests and MASK not in text
+        digests.add(digest)
         if train % stride == 0:
             points.noisy += fires(text)
             _sampled(points, finders, text)
@@ -224,5 +224,5 @@ def _sampled(points: Points, finders: dict[str, Policy], text: str) -> None:
     for name, find in finders.items():
         if spans := find(text):
             points.effects[name].private += 1
-            left = redacted_text(text, spans).replace(MASK, " ")
-            points.effects[name].masked += max(0, word_count - len(left.split()))
+            unmasked = redacted_text(text, spans).replace(MASK, " ")
+            points.effects[name].masked += max(0, word_count - len(unmasked.split()))

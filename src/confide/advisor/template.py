@@ -120,9 +120,9 @@ def as_yaml(choice: Choice, corpus: CorpusSpec, public: CorpusSpec | None = None
 
 def reader(spec: CorpusSpec) -> list[str]:
     """The keys of a corpus that are not as usual, in YAML."""
-    given = spec.model_dump(mode="json", exclude_defaults=True)
-    name = given.pop("reader")
-    return [f"reader: {name}", *(f"{key}: {quoted(value)}" for key, value in given.items())]
+    fields = spec.model_dump(mode="json", exclude_defaults=True)
+    name = fields.pop("reader")
+    return [f"reader: {name}", *(f"{key}: {quoted(value)}" for key, value in fields.items())]
 
 
 def preset(names: Sequence[str], *, conservative: bool = False) -> str:

@@ -42,25 +42,28 @@ def rates_of(counts: JsonObject, confidence: float) -> dict[str, JsonObject]:
 def is_used(counts: JsonObject, label: str) -> bool:
     """Whether the policy finds anything of a label, or the person marked anything."""
     strata = [stratum["labels"][label] for stratum in counts["strata"].values()]
-    return label == ANY or any(one["marked"] or one["found"] for one in strata)
+    return label == ANY or any(
+        counts_of_label["marked"] or counts_of_label["found"] for counts_of_label in strata
+    )
 
 
 def rates_of_label(counts: JsonObject, label: str, confidence: float) -> JsonObject:
     """The rates of one label, with the texts that they come from."""
     strata = list(counts["strata"].values())
-    found = sum(total(histogram(one["labels"][label]["found"])) for one in strata)
+    span_count = sum(total(histogram(stratum["labels"][label]["found"])) for stratum in strata)
     rates: JsonObject = {
-        "found": found,
-        "marked": sum(one["labels"][label]["marked"] for one in strata),
+        "found": span_count,
+        "marked": sum(stratum["labels"][label]["marked"] for stratum in strata),
     }
     for name in RATES:
         traces, lost = (
-            [stratum_of(one, label, name, part) for one in strata] for part in ("traces", "lost")
+            [stratum_of(stratum, label, name, part) for stratum in strata]
+            for part in ("traces", "lost")
         )
         upper = share(
-            total_upper(traces, confidence), max(0.0, found - total_upper(lost, confidence))
+            total_upper(traces, confidence), max(0.0, span_count - total_upper(lost, confidence))
         )
-        estimate = share(estimated(traces), max(0.0, found - estimated(lost)))
+        estimate = share(estimated(traces), max(0.0, span_count - estimated(lost)))
         rates[name] = min(estimate, upper)
         rates[f"{name}_upper"] = upper
     return rates
@@ -68,23 +71,27 @@ def rates_of_label(counts: JsonObject, label: str, confidence: float) -> JsonObj
 
 def stratum_of(counts: JsonObject, label: str, rate: str, part: str) -> Stratum:
     """One stratum, as a bound takes it; part: secrets that leave traces, or spans that are lost."""
-    own = counts["labels"][label]
+    counts_of_label = counts["labels"][label]
     return Stratum(
         points=counts["texts"],
         drawn=counts["drawn"],
-        ranges=histogram(own["room" if part == "traces" else "found"]),
-        values=histogram(own[rate][part]),
+        ranges=histogram(counts_of_label["room" if part == "traces" else "found"]),
+        values=histogram(counts_of_label[rate][part]),
     )
 
 
-def histogram(written: dict[str, int]) -> dict[int, int]:
+def histogram(counts: dict[str, int]) -> dict[int, int]:
     """A histogram as JSON has it, with numbers for keys."""
-    return {int(value): count for value, count in written.items()}
+    return {int(value): count for value, count in counts.items()}
 
 
 def estimated(strata: list[Stratum]) -> float:
     """A total as the drawn points make it look."""
-    return sum(total(one.values) * one.points / one.drawn for one in strata if one.drawn)
+    return sum(
+        total(stratum.values) * stratum.points / stratum.drawn
+        for stratum in strata
+        if stratum.drawn
+    )
 
 
 def share(part: float, rest: float) -> float:
@@ -92,28 +99,29 @@ def share(part: float, rest: float) -> float:
     return min(1.0, part / (part + rest)) if part + rest > 0 else 1.0
 
 
-def check_review(missed: JsonObject, path: Path) -> None:
+def check_review(neighbours: JsonObject, path: Path) -> None:
     """InputError where the rates of neighbours.json are better than what its review counted."""
-    reviewed, counts = missed.get("reviewed"), missed.get("review_counts")
-    if counts is None and (reviewed is None or missed.get("rounded")):
+    reviewed = neighbours.get("reviewed")
+    counts = neighbours.get("review_counts")
+    if counts is None and (reviewed is None or neighbours.get("rounded")):
         return
     if counts is None or reviewed is None:
         key = "reviewed" if reviewed is None else "review_counts"
         message = "is missing: nothing says what the review's rates follow from"
         raise InputError(message, file=path, key=key)
-    bounds = len(RATES) * len(missed.get("labels") or {}) + bounds_in(counts)
-    each = each_of(missed["confidence"], bounds)
+    bounds = len(RATES) * len(neighbours.get("labels") or {}) + bounds_in(counts)
+    each = each_of(neighbours["confidence"], bounds)
     for rates in rates_of(counts, each).values():
         for name in (f"{rate}_upper" for rate in RATES):
-            stated = missed.get(name)
+            stated = neighbours.get(name)
             if stated is None or (stated < rates[name] and not math.isclose(stated, rates[name])):
                 message = "is smaller than what follows from the counts of the review"
                 raise InputError(message, file=path, key=name, value=stated)
 
 
-def words_of(missed: JsonObject) -> list[str]:
+def words_of(neighbours: JsonObject) -> list[str]:
     """Conditions on which rates stand that a person's marks gave."""
-    reviewed: Any = missed.get("reviewed")
+    reviewed: Any = neighbours.get("reviewed")
     if reviewed is None:
         return []
     most = reviewed["most"]

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from confide.commands.release import RELEASED, own_objections, shown
+from confide.commands.release import RELEASED, own_objections, public_files
 from confide.commands.verify import reached, verified
 from confide.errors import Failure, InputError
 from confide.files.io import atomic, sha256, write_json
@@ -62,14 +62,16 @@ def attest(
     if output.resolve() in inputs or output.is_dir():
         raise InputError("is not a file that an attestation may take the place of", file=output)
     certified, files = holding(path)
-    measured = Evidence(against=["no study is given (--study), so no audit and no scan is signed"])
+    measurements = Evidence(
+        against=["no study is given (--study), so no audit and no scan is signed"]
+    )
     if study is not None:
-        measured = evidence(certified["run"], files, path, study)
-    against = [*own_objections(certified), *measured.against]
+        measurements = evidence(certified["run"], files, path, study)
+    against = [*own_objections(certified), *measurements.against]
     if against and not anyway:
         raise Failure(*against)
-    subjects, roles = subjects_of(path, files, measured)
-    payload = payload_of(subjects, predicate_of(certified, roles, measured, against))
+    subjects, roles = subjects_of(path, files, measurements)
+    payload = payload_of(subjects, predicate_of(certified, roles, measurements, against))
     if private is not None:
         write_json(output, signed(payload, private))
     else:
@@ -94,40 +96,43 @@ def holding(path: Path) -> tuple[dict[str, Any], dict[str, list[dict[str, str]]]
         if not certified["files"].get(name):
             message = "is not named, and without it there is nothing to sign"
             raise InputError(message, file=path, key=f"files.{name}")
-    files = shown(certified["files"])
-    for name, some in files.items():
-        if len(places[name]) < len(some):
+    files = public_files(certified["files"])
+    for name, entries in files.items():
+        if len(places[name]) < len(entries):
             message = "is not here, and what is not here is not signed"
             raise InputError(message, file=path, key=f"files.{name}")
     return certified, files
 
 
 def subjects_of(
-    path: Path, files: dict[str, list[dict[str, str]]], measured: Evidence
+    path: Path, files: dict[str, list[dict[str, str]]], measurements: Evidence
 ) -> tuple[dict[str, str], dict[str, list[str]]]:
     """SHA-256 of everything that is signed by its name, and the names by role."""
     roles = {CERTIFICATE: [path.name]} | {
-        role: [file["path"] for file in some] for role, some in files.items()
+        role: [file["path"] for file in entries] for role, entries in files.items()
     }
-    listed = [(path.name, sha256(path))]
-    listed += ((file["path"], file["sha256"]) for some in files.values() for file in some)
-    listed += measured.subjects.items()
-    subjects = dict(listed)
-    if len(subjects) < len(listed):
+    pairs = [(path.name, sha256(path))]
+    pairs += ((file["path"], file["sha256"]) for entries in files.values() for file in entries)
+    pairs += measurements.subjects.items()
+    subjects = dict(pairs)
+    if len(subjects) < len(pairs):
         message = "names one file twice, so that roles cannot be told apart"
         raise InputError(message, file=path, key="files")
-    return subjects, roles | measured.roles
+    return subjects, roles | measurements.roles
 
 
 def predicate_of(
-    certified: dict[str, Any], roles: dict[str, list[str]], measured: Evidence, against: list[str]
+    certified: dict[str, Any],
+    roles: dict[str, list[str]],
+    measurements: Evidence,
+    against: list[str],
 ) -> dict[str, Any]:
     """What is said of the subjects."""
     return {
         **{key: certified[key] for key in REPEATED},
         "roles": roles,
-        "gate": measured.gate,
-        "unbound": measured.unbound,
+        "gate": measurements.gate,
+        "unbound": measurements.unbound,
         "overruled": against,
         "version": version("confide"),
     }

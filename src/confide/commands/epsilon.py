@@ -126,15 +126,15 @@ def table(
     for accountant in accounting.ACCOUNTANTS:
         yield (
             f"epsilon, {accountant}",
-            *(shown(prices[relation][accountant]) for relation in relations),
+            *(rounded_up(prices[relation][accountant]) for relation in relations),
         )
     classic = (
         accounting.epsilon(releases, delta, relation, "rdp", "classic") for relation in relations
     )
-    yield ("epsilon, rdp (classic conversion)", *map(shown, classic))
+    yield ("epsilon, rdp (classic conversion)", *map(rounded_up, classic))
     if group is not None:
         of_group = (accounting.group(releases, delta, group, relation)[0] for relation in relations)
-        yield (f"group of {group}, same delta", *map(shown, of_group))
+        yield (f"group of {group}, same delta", *map(rounded_up, of_group))
     if gamma is not None:
         for divide, reading in ((True, "read at delta / gamma"), (False, "read at delta")):
             yield (
@@ -148,10 +148,10 @@ def _bayesian(
 ) -> Iterator[str]:
     for relation in accounting.RELATIONS:
         at = partial(accounting.epsilon, releases, relation=relation)
-        yield shown(bayesian_at(at, delta, gamma, delta2, divide=divide))
+        yield rounded_up(bayesian_at(at, delta, gamma, delta2, divide=divide))
 
 
-def shown(value: float) -> str:
+def rounded_up(value: float) -> str:
     """Rounded up, so that what is printed still holds."""
     if value in (0.0, math.inf):
         return f"{value:.4g}"

@@ -57,10 +57,12 @@ def generate(
     spec = sampling(
         temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens
     )
-    wanted = repeated([""] if prompts is None else lines_of(prompts), count)
+    repeated_prompts = repeated([""] if prompts is None else lines_of(prompts), count)
     network, loaded_tokenizer = opened(model, tokenizer, device)
-    written = write_jsonl(output, texts(network, loaded_tokenizer, wanted, spec=spec, seed=seed))
-    say(f"{output}: {written:,} texts")
+    text_count = write_jsonl(
+        output, texts(network, loaded_tokenizer, repeated_prompts, spec=spec, seed=seed)
+    )
+    say(f"{output}: {text_count:,} texts")
 
 
 def opened(folder: Path, file: Path | None, device: str) -> tuple[models.LanguageModel, Tokenizer]:
@@ -124,6 +126,6 @@ def texts(
         part = prompts[start : start + TOGETHER]
         numbers = uniforms(len(part), 1, spec, source)
         encoded = [tokenizer.encode(prompt) for prompt in part]
-        written = continued(model, encoded, numbers, spec, stop)
-        for prompt, (text,) in zip(part, written, strict=True):
+        continuations = continued(model, encoded, numbers, spec, stop)
+        for prompt, (text,) in zip(part, continuations, strict=True):
             yield {"prompt": prompt, "text": text.text, "stopped": text.stopped}

@@ -15,10 +15,10 @@ from confide.advisor.choices import (
     LEAST,
     choose,
     doubtful,
-    kept,
     policies,
     presets,
     unit_of,
+    useful_presets,
 )
 from confide.advisor.inputs import Asked, is_table, recognised
 from confide.advisor.page import SHOWN, screen
@@ -62,37 +62,37 @@ def init(
         raise InputError("exists, and is not overwritten; another folder: --output", file=target)
     if not epsilon > 0 or epsilon == float("inf"):
         raise InputError("must be positive", key="epsilon", value=epsilon)
-    asked = Asked(column, author, encoding_of(encoding))
-    spec, said = recognised(corpus, asked)
+    options = Asked(column, author, encoding_of(encoding))
+    spec, description = recognised(corpus, options)
     other = None
     if public is not None:
         other = recognised(public, Asked(column if is_table(public) else None)).spec
-    counted = corpus_of(spec)
-    unit, _ = unit_of(counted)
-    check(counted, unit, corpus)
-    secret = None if labels is None else only(counted, labels, corpus)
+    corpus_counts = corpus_of(spec)
+    unit, _ = unit_of(corpus_counts)
+    check(corpus_counts, unit, corpus)
+    secret = None if labels is None else only(corpus_counts, labels, corpus)
     if other is not None:
         corpus_of(other)  # whether it can be read
-    found = presets_of(spec, counted, unit, presets(), secret)
-    tried = policies(kept(found, secret))
-    points = points_of(spec, counted, unit, tried, doubtful(), labels=secret)
-    points.presets = found
-    choice = choose(counted, points, unit, epsilon, secret)
+    survey = presets_of(spec, corpus_counts, unit, presets(), secret)
+    policy_specs = policies(useful_presets(survey, secret))
+    points = points_of(spec, corpus_counts, unit, policy_specs, doubtful(), labels=secret)
+    points.presets = survey
+    choice = choose(corpus_counts, points, unit, epsilon, secret)
     places = [seen_from(folder, each) for each in (spec, other) if each is not None]
     write_text(target, as_yaml(choice, *places))
-    say(f"{corpus}: {said}", "")
-    say(*screen(counted, points, choice, str(public) if public else None).split("\n"))
+    say(f"{corpus}: {description}", "")
+    say(*screen(corpus_counts, points, choice, str(public) if public else None).split("\n"))
     say("", f"written: {target}; next: {command(folder)}")
 
 
 def encoding_of(name: str | None) -> Encoding | None:
     """A name of an encoding. InputError for one that is not known here."""
-    known: tuple[Encoding, ...] = get_args(Encoding)
-    for encoding in known:
+    encodings: tuple[Encoding, ...] = get_args(Encoding)
+    for encoding in encodings:
         if name == encoding:
             return encoding
     if name is not None:
-        message = f"expected one of {', '.join(known)}; UTF-8 and UTF-16 are told without it"
+        message = f"expected one of {', '.join(encodings)}; UTF-8 and UTF-16 are told without it"
         raise InputError(message, key="--encoding", value=name)
     return None
 
@@ -100,8 +100,8 @@ def encoding_of(name: str | None) -> Encoding | None:
 def only(corpus: Corpus, labels: str, file: Path) -> list[str]:
     """The labels of a list, once no other is counted; InputError for one that no gold span has."""
     there = corpus.labels()
-    named = list(dict.fromkeys(label.strip() for label in labels.split(",")))
-    for label in named:
+    names = list(dict.fromkeys(label.strip() for label in labels.split(",")))
+    for label in names:
         if label not in there:
             close = get_close_matches(label, map(terminal, there), n=1)
             among = ", ".join(map(terminal, sorted(there)[:SHOWN])) or "none"
@@ -109,9 +109,9 @@ def only(corpus: Corpus, labels: str, file: Path) -> list[str]:
             raise InputError(
                 f"no gold span has this label; {hint}", file=file, key="--labels", value=label
             )
-    for key in [key for key in corpus.gold if key[0] not in named]:
+    for key in [key for key in corpus.gold if key[0] not in names]:
         del corpus.gold[key]
-    return named
+    return names
 
 
 def check(corpus: Corpus, unit: str, file: Path) -> None:

@@ -45,15 +45,15 @@ def runs_in(folder: Path) -> Iterator[str]:
         yield str(lock.parent.relative_to(folder / ".checkpoints"))
 
 
-def update(spec: TrackingSpec, folder: Path, seen: dict[str, int]) -> int:
+def update(spec: TrackingSpec, folder: Path, rows_logged: dict[str, int]) -> int:
     """Log the epochs that are new since the last call; returns how many.
 
     InputError where the server does not answer.
     """
     fresh = {
-        run: rows[seen.get(run, 0) :]
+        run: rows[rows_logged.get(run, 0) :]
         for run in runs_in(folder)
-        if len(rows := rows_of(folder, run)) > seen.get(run, 0)
+        if len(rows := rows_of(folder, run)) > rows_logged.get(run, 0)
     }
     if not fresh:
         return 0
@@ -61,10 +61,10 @@ def update(spec: TrackingSpec, folder: Path, seen: dict[str, int]) -> int:
     with reachable(address(spec)):
         for run, rows in fresh.items():
             key = f"live/{run}"
-            known = find(client, experiment, key)
+            live_run = find(client, experiment, key)
             identity = (
-                known.info.run_id
-                if known
+                live_run.info.run_id
+                if live_run
                 else open_run(client, experiment, key, f"{run} (live)", {"confide.run": run})
             )
             values = [
@@ -74,18 +74,18 @@ def update(spec: TrackingSpec, folder: Path, seen: dict[str, int]) -> int:
                 if name != "epoch"
             ]
             log_metrics(client, identity, values, int(time.time() * 1000))
-            seen[run] = seen.get(run, 0) + len(rows)
+            rows_logged[run] = rows_logged.get(run, 0) + len(rows)
     return sum(map(len, fresh.values()))
 
 
-def news(folder: Path, told: dict[str, int]) -> list[str]:
+def news(folder: Path, rows_reported: dict[str, int]) -> list[str]:
     """A line for each running job that has finished another epoch since the last call."""
     lines = []
     for run in runs_in(folder):
         is_running = (folder / ".checkpoints" / run / STATE).exists()
         rows = rows_of(folder, run) if is_running else []
-        if len(rows) > told.get(run, 0):
-            told[run] = len(rows)
+        if len(rows) > rows_reported.get(run, 0):
+            rows_reported[run] = len(rows)
             lines.append(line_of(run, rows[-1]))
     return lines
 
@@ -93,19 +93,19 @@ def news(folder: Path, told: dict[str, int]) -> list[str]:
 def line_of(run: str, row: dict[str, Any]) -> str:
     """A job and its last epoch."""
     perplexity = row.get("valid_ppl")
-    shown = "unknown" if perplexity is None else f"{perplexity:.4g}"
-    return f"{run}: epoch {row['epoch']}, validation perplexity {shown}"
+    number = "unknown" if perplexity is None else f"{perplexity:.4g}"
+    return f"{run}: epoch {row['epoch']}, validation perplexity {number}"
 
 
 def watch(spec: TrackingSpec, folder: Path, every: float, rounds: int | None = None) -> None:
     """Update again and again; a server that does not answer costs one line, and is asked again."""
-    seen: dict[str, int] = {}
-    told: dict[str, int] = {}
+    rows_logged: dict[str, int] = {}
+    rows_reported: dict[str, int] = {}
     while rounds is None or rounds > 0:
-        for line in news(folder, told):
+        for line in news(folder, rows_reported):
             say(line)
         try:
-            update(spec, folder, seen)
+            update(spec, folder, rows_logged)
         except InputError as error:
             warn(f"mirror: {error}")
         rounds = None if rounds is None else rounds - 1

@@ -74,15 +74,15 @@ def recommend(
         delta = delta if delta is not None else delta_of(params, runs)
         check_ranges(epsilon, delta, 1.0, 1, relation)
         wish = Wish(unit, epsilon, delta, cast(Relation, relation))  # check_ranges knows it
-        measured = []
+        all_policies = []
         options = []
         for dataset in dict.fromkeys(run.row.dataset for run in runs):
             policies, prices = look(
                 params, [run for run in runs if run.row.dataset == dataset], wish
             )
-            measured += policies
+            all_policies += policies
             options += prices
-    say(*page(measured, advise(options, measured, wish), wish))
+    say(*page(all_policies, advise(options, all_policies, wish), wish))
 
 
 def protected(params: Params, run: Run) -> bool:
@@ -107,8 +107,8 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
     noisy = [run for run in runs if run.row.privacy is not None]
     usual = (noisy or runs)[0]
     run_by_method = {run.row.method: run for run in reversed(runs)}
-    counted, rates, partition = read(params, usual)
-    measured = policies_of(params, usual.row.dataset, counted, rates, partition)
+    recall, neighbours, partition = read(params, usual)
+    policies = policies_of(params, usual.row.dataset, recall, neighbours, partition)
 
     def price(method: str, name: str, partition: Partition, **change: bool) -> Option:
         run = run_by_method.get(method, usual)
@@ -116,27 +116,27 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
         data = spec.train.data.model_copy(update=change)
         spec = spec.model_copy(update={"train": spec.train.model_copy(update={"data": data})})
         return priced(
-            spec, dataset=name, partition=partition, measured=counted, missed=rates, wish=wish
+            spec, dataset=name, partition=partition, recall=recall, neighbours=neighbours, wish=wish
         )
 
-    options = [price(method, measured.dataset, partition) for method in PRICED]
+    options = [price(method, policies.dataset, partition) for method in PRICED]
     options = [
         option._replace(**trained(run_by_method[option.method]))
         if option.method in run_by_method
         else option
         for option in options
     ]
-    if measured.private == measured.points:
-        return [measured], options
-    safe = measured._replace(
-        dataset=f"{measured.dataset} (everything)",
+    if policies.private == policies.points:
+        return [policies], options
+    safe = policies._replace(
+        dataset=f"{policies.dataset} (everything)",
         conservative="everything",
-        private=measured.points,
+        private=policies.points,
     )
     private = replace(partition, private=np.ones_like(partition.private))
     stricter = price("crt", safe.dataset, private, everything_private=True)
     kin = next((option for option in options if option.method == "crt" and option.trained), None)
-    return [measured, safe], [*options, stricter._replace(kin=kin)]
+    return [policies, safe], [*options, stricter._replace(kin=kin)]
 
 
 def read(params: Params, run: Run) -> tuple[dict[str, Any], dict[str, Any], Partition]:
@@ -179,8 +179,8 @@ def check_terms(
         "`snakemake prepare` measures again"
     )
     measured_terms = measured.get("terms") or {}
-    wanted = terms(spec.text, spec.redact, getattr(spec, "partition", None))
-    for key, value in wanted.items():
+    expected_terms = terms(spec.text, spec.redact, getattr(spec, "partition", None))
+    for key, value in expected_terms.items():
         if measured_terms.get(key) != value:
             raise InputError(message, file=path.resolve(), key=f"terms.{key}")
     if measured.get("reads") != list(read_before(spec.reads, tokenizer)):
@@ -227,14 +227,14 @@ def trained(run: Run) -> dict[str, Any]:
     return {"trained": f"{numbers} (ε {show(epsilon)})"} | fields
 
 
-def page(measured: list[Policies], advice: Advice, wish: Wish) -> list[str]:
+def page(policies: list[Policies], advice: Advice, wish: Wish) -> list[str]:
     """Everything, in Markdown."""
     unit = {"secret": "one secret", "record": "one point", "author": "all points of one author"}[
         wish.unit
     ]
     relation = wish.relation.replace("_", "-")
     lines = [f"Wanted: ε ≤ {wish.epsilon:g} at δ = {wish.delta:g} for {unit} ({relation}).", ""]
-    lines += [*map(described, measured), "", *table(advice.ranked, wish), ""]
+    lines += [*map(described, policies), "", *table(advice.ranked, wish), ""]
     head = (
         f"Recommended: {advice.best.method} on {advice.best.dataset}."
         if advice.best
@@ -255,7 +255,7 @@ def described(policies: Policies) -> str:
         bound = f"{policies.gamma_upper:.2%} of the secrets of any kind"
         return f"{head}. By what a person marked, the policy misses at most {bound} (95 %)."
     label = plain(policies.label or "of one label")
-    missed = (
+    misses = (
         f"misses {policies.gamma:.2%} of the secrets that it finds worst ({label}; "
         f"{policies.secrets:,} of all labels tested), "
         f"with 95 % confidence at most {policies.gamma_upper:.2%} of any"
@@ -270,7 +270,7 @@ def described(policies: Policies) -> str:
         if (policies.most or 0) > 1
         else ""
     )
-    return f"{head}. The policy {missed}{public}.{group}"
+    return f"{head}. The policy {misses}{public}.{group}"
 
 
 def table(options: list[Option], wish: Wish) -> list[str]:

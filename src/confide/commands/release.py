@@ -78,7 +78,7 @@ def release(
             raise InputError(message, file=certificate, key=f"files.{name}")
     if adapter:
         check_adapter(parse(CertifySpec, certified["asked"], file=str(certificate)).train.model)
-    checks = checks_of(certified["run"], shown(certified["files"]), certificate, study)
+    checks = checks_of(certified["run"], public_files(certified["files"]), certificate, study)
     against = [*own_objections(certified), *checks.against, *map(str, checks.changed)]
     if against and not anyway:
         raise Failure(*against)
@@ -102,7 +102,7 @@ def check_adapter(spec: ModelSpec) -> None:
         raise InputError("is asked for, and the model has none", key="adapter", value="true")
 
 
-def shown(files: dict[str, Any]) -> dict[str, list[dict[str, str]]]:
+def public_files(files: dict[str, Any]) -> dict[str, list[dict[str, str]]]:
     """Of the files that a certificate names those that others may see."""
     return {name: files[name] for name in RELEASED if files.get(name)}
 
@@ -145,12 +145,12 @@ def assemble(
                 write_json(copy, ROUNDED[name](read_file(path, MEASURED[name])))
             else:
                 shutil.copyfile(path, copy)
-    listed = {
-        name: [{"path": copy.name, "sha256": sha256(copy)} for copy in some]
-        for name, some in copies.items()
+    entries = {
+        name: [{"path": copy.name, "sha256": sha256(copy)} for copy in paths]
+        for name, paths in copies.items()
     }
     spec = parse(CertifySpec, certified["asked"], file="certificate.json")
-    again = certificate_of(spec, copies, listed)
+    again = certificate_of(spec, copies, entries)
     again["code"]["version"] = certified["code"]["version"]
     if exportable(spec.train.model):
         pretrained = getattr(spec.train.model, "pretrained", None)
@@ -164,11 +164,11 @@ def assemble(
         role = ADAPTER if adapter else TRANSFORMERS
         tokenizer = load_tokenizer(copies["tokenizer"][0])
         write = export_adapter if adapter else export
-        written = with_card(write(files["model"][0].parent, tokenizer, folder / role), text)
-        listed[role] = [
-            {"path": str(path.relative_to(folder)), "sha256": sha256(path)} for path in written
+        export_paths = with_card(write(files["model"][0].parent, tokenizer, folder / role), text)
+        entries[role] = [
+            {"path": str(path.relative_to(folder)), "sha256": sha256(path)} for path in export_paths
         ]
-        again |= {"files": listed}
+        again |= {"files": entries}
     sealed_again = sealed(again)
     text = page(sealed_again, audited(audits))
     write_json(folder / "certificate.json", sealed_again)
@@ -178,10 +178,10 @@ def assemble(
             temporary.write_text(content)
 
 
-def with_card(written: list[Path], text: str) -> list[Path]:
+def with_card(paths: list[Path], text: str) -> list[Path]:
     """The files of an exported model, README.md among them, all open to the same people."""
-    readme = written[0].with_name("README.md")
+    readme = paths[0].with_name("README.md")
     readme.write_text(text)
-    for path in written:
+    for path in paths:
         path.chmod(readme.stat().st_mode)  # safetensors closes what it writes to others
-    return sorted([*written, readme])
+    return sorted([*paths, readme])

@@ -193,7 +193,7 @@ def look(folder: Path, secret: Secret) -> Ran:
     ]
     sizes = pool_sizes(load_partition(folder / "original", folder / "redacted"))
     steps = [release.step for release in updates_of(releases)]
-    drawn = {step.pool for step in steps}
+    pools = {step.pool for step in steps}
     public: dict[str, Any] = {
         name: sha256(folder / name) for name in ("tokenizer.json", "config.json", "log")
     }
@@ -204,7 +204,7 @@ def look(folder: Path, secret: Secret) -> Ran:
         "noise multiplier": [release.noise_multiplier for release in releases],
         # a missed secret becomes a marked <MASK>: that pool shows only where it is drawn from
         "pool sizes": {
-            name: size for name, size in sizes.items() if name != "marked" or name in drawn
+            name: size for name, size in sizes.items() if name != "marked" or name in pools
         },
         "shapes of weights": header(folder / "model.safetensors"),
         "fields of metrics.jsonl": [
@@ -212,8 +212,8 @@ def look(folder: Path, secret: Secret) -> Ran:
         ],
     }
     noised = {"model.safetensors": sha256(folder / "model.safetensors"), "metrics.jsonl": rows}
-    read = [sha256(folder / name) for name in sorted({step.view for step in steps})]
-    return Ran(public, noised, read, releases, scalars(folder, rows, secret))
+    view_digests = [sha256(folder / name) for name in sorted({step.view for step in steps})]
+    return Ran(public, noised, view_digests, releases, scalars(folder, rows, secret))
 
 
 def unchained(ledger: Ledger) -> list[dict[str, Any]]:
@@ -257,13 +257,14 @@ def comparison(
     }
 
 
-def differing(one: Ran, other: Ran) -> set[str]:
+def differing(first_run: Ran, second_run: Ran) -> set[str]:
     """Names of what differs between two runs.
 
     Weights and metrics count only where training read the same text, with the same noise.
     """
     first, second = (
-        {**ran.public, **(ran.noised if one.read == other.read else {})} for ran in (one, other)
+        {**ran.public, **(ran.noised if first_run.read == second_run.read else {})}
+        for ran in (first_run, second_run)
     )
     return {name for name in first if first[name] != second[name]}
 
@@ -279,10 +280,10 @@ def certified(
     that is behind it.
     """
     reached = price(releases)
-    read = {"same": reached.caught, "private": reached.missed, "exposed": None}[kind]
-    if read is None or (read and packed):
+    of_trace = {"same": reached.caught, "private": reached.missed, "exposed": None}[kind]
+    if of_trace is None or (of_trace and packed):
         return math.inf
-    return epsilon(read, delta, "replace_one") if read else 0.0
+    return epsilon(of_trace, delta, "replace_one") if of_trace else 0.0
 
 
 # A lower bound on epsilon
@@ -314,9 +315,11 @@ def scalars(folder: Path, rows: list[dict[str, Any]], secret: Secret) -> dict[st
         planted=secret.kind.planted,
     )
     alone = build(trained_tokenizer, iter([row]))
-    seen = evaluate_points(models.load(folder), alone.original, alone.secret, np.zeros(1, np.int64))
-    if seen["ppl_private"] is not None:
-        values["loss on the secret"] = math.log(seen["ppl_private"])
+    losses = evaluate_points(
+        models.load(folder), alone.original, alone.secret, np.zeros(1, np.int64)
+    )
+    if losses["ppl_private"] is not None:
+        values["loss on the secret"] = math.log(losses["ppl_private"])
     return values
 
 
@@ -337,11 +340,11 @@ def best_bound(
     }
     halves = {name: table[:, :half] for name, table in tables.items()} if half else {}
     options = [(choose(table, delta, confidence), name) for name, table in halves.items()]
-    chosen = max(options, default=None)
+    best = max(options, default=None)
     most = bound(rest, 0, rest, delta, confidence)
-    if chosen is None or chosen[0].bound == 0:
+    if best is None or best[0].bound == 0:
         return {"epsilon_lower": 0.0, "epsilon_lower_at_most": most, "scalar": None}
-    (_, _, cut, above, likelier), name = chosen
+    (_, _, cut, above, likelier), name = best
     counts = ((tables[name][:, half:] >= cut) == above).sum(1).tolist()
     lower = bound(counts[likelier], counts[1 - likelier], rest, delta, confidence)
     return {

@@ -18,7 +18,7 @@ from confide.dp.accounting.bounds import each_of
 from confide.errors import InputError
 from confide.output.escaping import say
 from confide.provenance.terms import terms
-from confide.reviews.draw import ANY, OTHER, Drawn, drawn
+from confide.reviews.draw import ANY, OTHER, Drawn, draw_sample
 from confide.reviews.marks import VERSION, Marks, Review, load, sample_of, save
 from confide.reviews.server import serve
 from confide.reviews.session import Session
@@ -75,17 +75,17 @@ def review(
     for file in files.values():
         if not file.is_file():
             raise InputError("is not there: run `snakemake prepare` before", file=file)
-    given = {"size": size, "seed": seed, "most": most, "by": by}
+    options = {"size": size, "seed": seed, "most": most, "by": by}
     if path.exists():
         begun = load(path)
-        check_same(begun, given, path)
+        check_same(begun, options, path)
         if begun.terms != measured_on:
             message = "is a review of another corpus, split or policy; another file: --output"
             raise InputError(message, file=path, key="terms")
         sample = sample_of(begun, path, **files)
     else:
-        wanted = USUAL | {key: value for key, value in given.items() if value is not None}
-        begun, sample = begin(wanted, labels, measured_on, files)
+        settings = USUAL | {key: value for key, value in options.items() if value is not None}
+        begun, sample = begin(settings, labels, measured_on, files)
         save(path, begun)
     read(Session(begun, sample, path), terminal=terminal)
     say(f"next: `review: {path_from(project, path)}` of the dataset in {params}, then snakemake")
@@ -94,23 +94,26 @@ def review(
 def terms_of(params: Params, file: Path, dataset: str, gamma: float) -> dict[str, Any]:
     """What a review is of, as a certificate names it; InputError where there is no such dataset."""
     if dataset not in params.datasets:
-        known = ", ".join(params.datasets)
-        raise InputError(f"is not one of {known}", file=file, key="dataset", value=dataset)
+        names = ", ".join(params.datasets)
+        raise InputError(f"is not one of {names}", file=file, key="dataset", value=dataset)
     if not 0 <= gamma <= 1:
         raise InputError("is not in [0, 1]", key="gamma", value=gamma)
     return terms(jobs.text(params, dataset), jobs.redaction(params, dataset, gamma))
 
 
-def check_same(begun: Review, given: dict[str, Any], path: Path) -> None:
+def check_same(begun: Review, options: dict[str, Any], path: Path) -> None:
     """InputError where a review that was begun is asked for with other settings."""
-    for key, value in given.items():
+    for key, value in options.items():
         if value is not None and value != getattr(begun, key):
             message = f"was {getattr(begun, key)!r} when this review began; another one: --output"
             raise InputError(message, file=path, key=key, value=value)
 
 
 def begin(
-    wanted: dict[str, Any], labels: str | None, measured_on: dict[str, Any], files: dict[str, Path]
+    settings: dict[str, Any],
+    labels: str | None,
+    measured_on: dict[str, Any],
+    files: dict[str, Path],
 ) -> tuple[Review, Drawn]:
     """A review without marks, and its texts."""
     extra = [label.strip() for label in (labels or "").split(",") if label.strip()]
@@ -118,13 +121,13 @@ def begin(
         raise InputError("stands for all labels", key="labels", value=ANY)
     empty = {"by": None, "most": None, "labels": [*extra, OTHER], "marks": []}
     fixed = {"version": VERSION, "terms": measured_on, "points": "", "spans": ""}
-    asked = checked(empty | fixed | wanted)
-    sample = drawn(asked.wanted, **files)
+    draft = checked(empty | fixed | settings)
+    sample = draw_sample(draft.wanted, **files)
     if not sample.texts:
         raise InputError("has no training text of its own", file=files["points"])
-    known = list(dict.fromkeys([*sample.labels, *extra, OTHER]))
-    own = {"points": sample.points, "spans": sample.spans, "labels": known}
-    return checked(asked.model_dump() | own | {"marks": [None] * len(sample.texts)}), sample
+    all_labels = list(dict.fromkeys([*sample.labels, *extra, OTHER]))
+    of_sample = {"points": sample.points, "spans": sample.spans, "labels": all_labels}
+    return checked(draft.model_dump() | of_sample | {"marks": [None] * len(sample.texts)}), sample
 
 
 def checked(value: dict[str, Any]) -> Review:
@@ -150,10 +153,10 @@ def read(session: Session, *, terminal: bool) -> None:
     else:
         say("Open this address on this machine; Ctrl-C ends. It is for you alone:")
         serve(session, say)
-    left = len(session.sample.texts) - session.review.reviewed
+    unread = len(session.sample.texts) - session.review.reviewed
     say(
-        f"{session.review.reviewed:,} read, {left:,} left"
-        + (", which count as missed until they are read" if left else "")
+        f"{session.review.reviewed:,} read, {unread:,} left"
+        + (", which count as missed until they are read" if unread else "")
     )
 
 

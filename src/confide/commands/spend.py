@@ -23,7 +23,7 @@ from confide.certify.together import (
     groups_of,
     total,
 )
-from confide.commands.epsilon import shown
+from confide.commands.epsilon import rounded_up
 from confide.commands.verify import NEEDED, reached, read, verified
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
@@ -227,16 +227,17 @@ def table(group: Group, joint: Total) -> Iterator[str]:
     width = max(len(model.run) for model in group.models) + 2
     for model in group.models:
         claim = model.stated(joint.claim)
-        yield f"    {model.run:<{width}}  epsilon {shown(claim.epsilon):<8} delta {claim.delta:.4g}"
+        epsilon = rounded_up(claim.epsilon)
+        yield f"    {model.run:<{width}}  epsilon {epsilon:<8} delta {claim.delta:.4g}"
     together = (
-        f"    {'together':<{width}}  epsilon {shown(joint.epsilon):<8} delta {joint.delta:.4g}"
+        f"    {'together':<{width}}  epsilon {rounded_up(joint.epsilon):<8} delta {joint.delta:.4g}"
     )
     if joint.why is not None:
         yield f"{together}  ({joint.why})"
         return
     notes = [joint.how, *(f"{run} counted once" for run in joint.shared)]
     if joint.how != ADDED:
-        notes.append(f"epsilons alone add up to {shown(joint.added)}")
+        notes.append(f"epsilons alone add up to {rounded_up(joint.added)}")
     yield f"{together}  ({'; '.join(notes)})"
 
 
@@ -254,14 +255,14 @@ def as_json(
         for model in counted
     ]
     rows = []
-    for group, some in zip(groups, totals, strict=True):
+    for group, totals_of_group in zip(groups, totals, strict=True):
         about = {
             "unit": group.unit,
             "corpora": group.corpora,
             "runs": [model.run for model in group.models],
         }
         about["assumed"] = [model.run for model in group.assumed]
-        for joint in some:
+        for joint in totals_of_group:
             numbers = {
                 "epsilon": number(joint.epsilon),
                 "delta": joint.delta,

@@ -132,7 +132,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def reached(
-    named: dict[str, Any], folders: list[Path], file: Path
+    entries: dict[str, Any], folders: list[Path], file: Path
 ) -> tuple[dict[str, list[Path]], list[str]]:
     """Where the named files lie, and what is nowhere.
 
@@ -140,15 +140,15 @@ def reached(
     """
     files: dict[str, list[Path]] = {}
     unreachable = []
-    for name in dict.fromkeys((*NEEDED, *named)):
+    for name in dict.fromkeys((*NEEDED, *entries)):
         key = f"files.{name}"
-        if name not in named:
+        if name not in entries:
             raise InputError("is missing", file=file, key=key)
-        if name in SINGLE and len(named[name]) != 1:
-            message = f"names {len(named[name])} files instead of one"
+        if name in SINGLE and len(entries[name]) != 1:
+            message = f"names {len(entries[name])} files instead of one"
             raise InputError(message, file=file, key=key)
         files[name] = []
-        for entry in named[name]:
+        for entry in entries[name]:
             path = Path(entry["path"])
             places = (folder / path for folder in folders)
             place = next((place for place in places if isfile(place)), None)  # False for odd names

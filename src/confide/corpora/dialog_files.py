@@ -78,16 +78,16 @@ def gold(text: str) -> tuple[Span, ...]:
 
 def read(spec: DialogFilesSpec, raw: Path | None = None) -> Iterator[Record]:
     """Dialogues by split and number. InputError if `sizes` asks for more than the archive has."""
-    taken: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for path, text in read_members(raw):
         doc = path.removesuffix(".txt")
         split = doc.partition("/")[0]
         if split not in SPLITS:
             raise InputError("a dialogue lies in no split's folder", file=raw, key="path")
-        if taken[split] < getattr(spec.sizes, split, math.inf):
-            taken[split] += 1
+        if counts[split] < getattr(spec.sizes, split, math.inf):
+            counts[split] += 1
             yield Record(text.rstrip("\n"), doc, spans=gold(text), split=split)
     for split, size in spec.sizes or ():
-        if taken[split] < size:
-            message = f"more than the {taken[split]} dialogues there are"
+        if counts[split] < size:
+            message = f"more than the {counts[split]} dialogues there are"
             raise InputError(message, file=raw, key=f"sizes.{split}", value=size)

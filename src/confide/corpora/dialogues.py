@@ -84,8 +84,11 @@ def records(
     for dialogue in dialogues:
         domains.setdefault(dialogue.domain, []).append(dialogue)
     secrets = _secrets(spec, domains, place)
-    chosen = {domain: _by_split(spec, domains[domain]) for domain in _wanted(spec, domains, place)}
-    for domain, by_split in chosen.items() if spec.domains else ():
+    splits_by_domain = {
+        domain: _by_split(spec, domains[domain])
+        for domain in _domains_to_read(spec, domains, place)
+    }
+    for domain, by_split in splits_by_domain.items() if spec.domains else ():
         for split in SPLITS:
             if not by_split[split]:
                 there = ", ".join(f"{len(by_split[split])} in {split}" for split in SPLITS)
@@ -93,8 +96,8 @@ def records(
                     f"has no dialogues in {split}: {there}", file=place, key="domains", value=domain
                 )
     for split in SPLITS:
-        for domain in chosen:
-            for dialogue in chosen[domain][split]:
+        for domain in splits_by_domain:
+            for dialogue in splits_by_domain[domain][split]:
                 text, spans = _render(spec, dialogue, secrets)
                 yield Record(
                     text,
@@ -106,12 +109,14 @@ def records(
                 )
 
 
-def _wanted(spec: DialoguesSpec, domains: Iterable[str], place: str | Path | None) -> list[str]:
+def _domains_to_read(
+    spec: DialoguesSpec, domains: Iterable[str], place: str | Path | None
+) -> list[str]:
     """Domains to be read, in the order in which they are named."""
     if spec.domains is None:
         return sorted(domains)
-    wanted = list(dict.fromkeys(domain.upper() for domain in spec.domains))
-    for domain in wanted:
+    names = list(dict.fromkeys(domain.upper() for domain in spec.domains))
+    for domain in names:
         if domain not in domains:
             raise InputError(
                 f"unknown: one of {', '.join(sorted(domains))}",
@@ -119,7 +124,7 @@ def _wanted(spec: DialoguesSpec, domains: Iterable[str], place: str | Path | Non
                 key="domains",
                 value=domain,
             )
-    return wanted
+    return names
 
 
 def _secrets(
@@ -158,12 +163,12 @@ def _by_split(spec: DialoguesSpec, dialogues: list[Dialogue]) -> dict[SplitName,
     )
     if names:
         check_train(spec.valid, spec.test)
-    drawn = [names[index] for index in np.random.default_rng(spec.seed).permutation(len(names))]
-    test = int(spec.test * len(drawn))
-    valid = int(spec.valid * len(drawn))
-    by_split["test"] += drawn[:test]
-    by_split["valid"] += drawn[test : test + valid]
-    by_split["train"] += drawn[test + valid :]
+    shuffled = [names[index] for index in np.random.default_rng(spec.seed).permutation(len(names))]
+    test = int(spec.test * len(shuffled))
+    valid = int(spec.valid * len(shuffled))
+    by_split["test"] += shuffled[:test]
+    by_split["valid"] += shuffled[test : test + valid]
+    by_split["train"] += shuffled[test + valid :]
     for split in SPLITS:
         # what is None has no sizes: nothing is skipped, and all is kept
         rest = by_split[split][getattr(spec.skip, split, 0) :]
@@ -189,10 +194,10 @@ def _render(
 
 def _apart(spans: tuple[Span, ...], secrets: set[str]) -> list[Span]:
     """Secret spans in order; of those that overlap, the longest."""
-    chosen: list[Span] = []
+    disjoint: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
         if span.label in secrets and all(
-            span.end <= other.start or span.start >= other.end for other in chosen
+            span.end <= other.start or span.start >= other.end for other in disjoint
         ):
-            chosen.append(span)
-    return sorted(chosen)
+            disjoint.append(span)
+    return sorted(disjoint)

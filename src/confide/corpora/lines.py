@@ -211,8 +211,8 @@ class Places:
             self.parent[node], node = root, above
         return root
 
-    def link(self, one: str, other: str) -> None:
-        low, high = sorted((self.group(one), self.group(other)))
+    def link(self, first: str, second: str) -> None:
+        low, high = sorted((self.group(first), self.group(second)))
         self.parent[high] = low
 
     def note(self, line: Line, doc: str, author: str | None, split: SplitName | None) -> None:
@@ -237,15 +237,15 @@ def _hashed(spec: OwnSpec, group: str) -> SplitName:
 
 
 def _record(spec: OwnSpec, places: Places, line: Line, row: Row, body: Body) -> Record:
-    named = row.get("doc")
+    doc_name = row.get("doc")
     author = row.get("author")
     doc = f"{AUTOMATIC}{line.number}"
     node = f"l{line.number}"
     split = row.get("split")
-    if named is not None:
-        doc = _name(named)
-        node = "d" + named
-        split = split or places.fixed.get(named)
+    if doc_name is not None:
+        doc = _name(doc_name)
+        node = "d" + doc_name
+        split = split or places.fixed.get(doc_name)
     if author is not None:
         node = "a" + author
     split = split or _hashed(spec, places.group(node))
@@ -276,8 +276,8 @@ class Plan(NamedTuple):
 
     def returns(self, doc: str) -> bool:
         """Whether a document stands in several shards."""
-        named = bool(self.returning) and not doc.startswith(AUTOMATIC)
-        return named and self.digested(doc.encode()) in self.returning
+        is_named = bool(self.returning) and not doc.startswith(AUTOMATIC)
+        return is_named and self.digested(doc.encode()) in self.returning
 
 
 def parts(spec: OwnSpec) -> Iterator[Shard]:
@@ -311,8 +311,8 @@ def plan(spec: OwnSpec, folder: Path, threads: int, form: Form = TEXTS) -> Plan:
     )
     ready = Plan(spec, places, frozenset(names), digested, form)
     for notes in scatter(lambda: partial(_shared, ready), parts(spec), threads):
-        for number, said in notes:
-            places.note(Line(path, number, b""), *said)
+        for number, note in notes:
+            places.note(Line(path, number, b""), *note)
     return ready
 
 
@@ -345,14 +345,14 @@ def _shared(plan: Plan, shard: Shard) -> list[tuple[int, Said]]:
 
     These are notes of documents that return, or that join authors.
     """
-    notes = [(line.number, said) for line, said in _notes(plan.form, shard)]
+    notes = [(line.number, note) for line, note in _notes(plan.form, shard)]
     authors = defaultdict(set)
     for _, (doc, author, _) in notes:
         authors[doc].add(author)
     return [
-        (number, said)
-        for number, said in notes
-        if len(authors[said[0]]) > 1 or plan.returns(_name(said[0]))
+        (number, note)
+        for number, note in notes
+        if len(authors[note[0]]) > 1 or plan.returns(_name(note[0]))
     ]
 
 
@@ -369,8 +369,8 @@ def records(plan: Plan, shard: Shard) -> Iterator[Record]:
         yield from _plain(plan, shard)
         return
     places = plan.places.beneath()
-    for line, said in _notes(plan.form, shard):
-        places.note(line, *said)
+    for line, note in _notes(plan.form, shard):
+        places.note(line, *note)
     for line in plan.form.rows(shard):
         row = plan.form.parse(line)
         yield _record(spec, places, line, row, plan.form.body(line, row))

@@ -47,7 +47,7 @@ def read(spec: MailSpec, raw: Path | None = None) -> Iterator[Record]:
 
 def samples(messages: Iterator[tuple[str, bytes]]) -> Iterator[Sample]:
     """Sender and own words of each message that has both, once."""
-    seen: set[bytes] = set()
+    digests: set[bytes] = set()
     for name, content in messages:
         # The old policy: it parses no header that nobody asks for, and fails on none.
         message = message_from_bytes(content, policy=compat32)
@@ -60,8 +60,8 @@ def samples(messages: Iterator[tuple[str, bytes]]) -> Iterator[Sample]:
             continue
         key = "\0".join((author, str(message["Date"]), text)).encode(errors="surrogatepass")
         digest = hashlib.blake2b(key, digest_size=12).digest()
-        if digest not in seen:
-            seen.add(digest)
+        if digest not in digests:
+            digests.add(digest)
             yield Sample(author, name, text)
 
 
@@ -158,8 +158,8 @@ def maildir_messages(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 def maildirs(folder: Path) -> list[Path]:
     """A folder and those below it that hold mail as a Maildir does."""
-    found = (Path(here) for here, names, _ in os.walk(folder) if {"cur", "new"} <= {*names})
-    return sorted(found)
+    folders = (Path(here) for here, names, _ in os.walk(folder) if {"cur", "new"} <= {*names})
+    return sorted(folders)
 
 
 LAYOUTS: dict[str, Callable[[Path], Iterator[tuple[str, bytes]]]] = {

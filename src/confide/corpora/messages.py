@@ -61,8 +61,8 @@ def rows_of(spec: MessagesSpec, shard: lines.Shard) -> Iterator[Line]:
     reading = Reading(encoding=spec.encoding)
     first = pieces(shard.range.path, reading)[0]
     there = columns(first.path, reading)
-    wanted = {key: key for key in KEYS if key in there or key == "messages"}
-    yield from table_lines(wanted, reading, shard)
+    column_by_key = {key: key for key in KEYS if key in there or key == "messages"}
+    yield from table_lines(column_by_key, reading, shard)
 
 
 def plain(messages: Sequence[Message]) -> Conversation:
@@ -133,14 +133,14 @@ def checked(line: Line, raw: Any) -> list[Message]:
             raise line.refused("expected an object with role and content", key)
         for name in message:
             if name not in OF_MESSAGE:
-                known = ", ".join(sorted(OF_MESSAGE))
-                raise line.refused(f"unknown key in a message: one of {known}", key)
+                names = ", ".join(sorted(OF_MESSAGE))
+                raise line.refused(f"unknown key in a message: one of {names}", key)
         for name in ("role", "content"):
             if not isinstance(message.get(name), str):
                 raise line.refused("expected a string", f"{key}.{name}")
         if not ROLE.fullmatch(message["role"]):
-            said = "expected a word such as system, user or assistant"
-            raise line.refused(said, f"{key}.role")
+            problem = "expected a word such as system, user or assistant"
+            raise line.refused(problem, f"{key}.role")
         messages.append(Message(message["role"], message["content"]))
     return messages
 

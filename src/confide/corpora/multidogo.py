@@ -59,15 +59,15 @@ def read(spec: MultiDogoSpec, raw: Path | None = None) -> Iterator[Record]:
 
 def _annotated(spec: MultiDogoSpec, raw: Path | None) -> Iterator[Dialogue]:
     """Of files DOMAIN/SPLIT.tsv."""
-    seen: set[str] = set()
+    docs: set[str] = set()
     for place, path, text in files(spec.path, tuple(f"*/{split}.tsv" for split in PUBLISHED), raw):
         domain = Path(path).parent.name
         split = Path(path).stem
         for name, rows in _conversations(_rows(place, text, LABELS)).items():
             doc = f"{domain}/{name}"
-            if doc in seen:
+            if doc in docs:
                 raise rows[0].refused("the conversation is in another split, too")
-            seen.add(doc)
+            docs.add(doc)
             yield Dialogue(doc, domain.upper(), tuple(map(_labelled, rows)), PUBLISHED[split])
 
 

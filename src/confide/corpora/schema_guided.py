@@ -32,16 +32,16 @@ Fail = Callable[[str, str], InputError]  # message and key
 def read(spec: SchemaGuidedSpec | MultiWozSpec, raw: Path | None = None) -> Iterator[Record]:
     """Dialogues by split and domain. InputError names file, line and place."""
     dialogues = []
-    seen = set()
+    names = set()
     place = spec.path or raw
     patterns = tuple(f"{split}/dialogues_*.json" for split in PUBLISHED)
     for file, path, text in files(spec.path, patterns, raw):
         for dialogue in _dialogues(spec, file, path.partition("/")[0], text):
-            if dialogue.name in seen:
+            if dialogue.name in names:
                 raise InputError(
                     "its dialogue_id is there twice", file=file, line=_line(text, dialogue.name)
                 )
-            seen.add(dialogue.name)
+            names.add(dialogue.name)
             dialogues.append(dialogue)
     there = {dialogue.split for dialogue in dialogues}
     missing = [name for name, split in PUBLISHED.items() if split not in there]

@@ -45,8 +45,8 @@ def form_of(spec: TableSpec) -> Form:
 
 def columns_of(spec: TableSpec) -> dict[str, str]:
     """Names of the columns by key, of those that are read."""
-    named = {key: getattr(spec, key) for key in ("text", *OPTIONAL, "spans")}
-    return {key: column for key, column in named.items() if column is not None}
+    column_by_key = {key: getattr(spec, key) for key in ("text", *OPTIONAL, "spans")}
+    return {key: column for key, column in column_by_key.items() if column is not None}
 
 
 def reading_of(spec: TableSpec) -> Reading:
@@ -54,32 +54,32 @@ def reading_of(spec: TableSpec) -> Reading:
     return Reading(spec.delimiter, spec.quotes, spec.encoding)
 
 
-def table_lines(wanted: Mapping[str, str], reading: Reading, shard: Shard) -> Iterator[Line]:
-    """Each row of a table as a JSON line; `wanted`: columns by key."""
+def table_lines(column_by_key: Mapping[str, str], reading: Reading, shard: Shard) -> Iterator[Line]:
+    """Each row of a table as a JSON line; `column_by_key`: columns by key."""
     number = 0
     for piece in pieces(shard.range.path, reading):
-        check_columns(piece, reading, wanted)
-        for place, values in rows(piece.path, reading, list(wanted.values())):
+        check_columns(piece, reading, column_by_key)
+        for place, values in rows(piece.path, reading, list(column_by_key.values())):
             number += 1
             line = Line(piece.path, number, b"", place)
-            cells = zip(wanted.items(), values, strict=True)
+            cells = zip(column_by_key.items(), values, strict=True)
             row = {key: value_of(line, key, column, value) for (key, column), value in cells}
             if piece.split is not None:
                 row["split"] = piece.split
             yield line._replace(content=content_of(line, row))
 
 
-def check_columns(piece: Piece, reading: Reading, wanted: Mapping[str, str]) -> None:
+def check_columns(piece: Piece, reading: Reading, column_by_key: Mapping[str, str]) -> None:
     """InputError for a column of another kind than its key needs, or a second word on splits."""
     there = columns(piece.path, reading)
-    for key, column in wanted.items():
+    for key, column in column_by_key.items():
         if column in there and there[column] not in KINDS[key]:
-            needed = " or ".join(kind for kind in KINDS[key] if kind != "nothing")
-            message = f"expected a column of {needed} for {key}"
+            kinds = " or ".join(kind for kind in KINDS[key] if kind != "nothing")
+            message = f"expected a column of {kinds} for {key}"
             raise InputError(message, file=piece.path, key=column)
-    if piece.split is not None and "split" in wanted:
+    if piece.split is not None and "split" in column_by_key:
         message = "the folder has splits of its own: leave this out"
-        raise InputError(message, file=piece.path, key="split", value=wanted["split"])
+        raise InputError(message, file=piece.path, key="split", value=column_by_key["split"])
 
 
 def value_of(line: Line, key: str, column: str, value: Any) -> Any:
@@ -102,10 +102,10 @@ def value_of(line: Line, key: str, column: str, value: Any) -> Any:
             value = jsons.loads(value)
         except ValueError:
             raise line.refused("expected JSON", column) from None
-    return triples(value) if key == "spans" else [pruned(message) for message in listed(value)]
+    return triples(value) if key == "spans" else [pruned(message) for message in as_list(value)]
 
 
-def listed(value: Any) -> Any:
+def as_list(value: Any) -> Any:
     """A list of messages, or what is none as one: the reader refuses it."""
     return value if isinstance(value, list) else [value]
 
@@ -114,8 +114,8 @@ def pruned(message: Any) -> Any:
     """A message without fields that say nothing, as those of other rows are in a table."""
     if not isinstance(message, dict):
         return message
-    kept = {name: value for name, value in message.items() if value is not None}
-    return kept | {"spans": triples(kept["spans"])} if "spans" in kept else kept
+    fields = {name: value for name, value in message.items() if value is not None}
+    return fields | {"spans": triples(fields["spans"])} if "spans" in fields else fields
 
 
 def triples(spans: Any) -> Any:

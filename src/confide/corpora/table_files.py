@@ -67,10 +67,10 @@ def pieces(path: Path, reading: Reading) -> list[Piece]:
     """
     if not path.is_dir():
         return [Piece(path)]
-    found = _saved_splits(path) if (path / SAVED_SPLITS).exists() else _named(path, reading)
-    if {piece.split for piece in found} >= {*SPLITS}:
-        return sorted(found, key=lambda piece: SPLITS.index(piece.split or "train"))
-    return [piece._replace(split=None) if piece.split == "train" else piece for piece in found]
+    parts = _saved_splits(path) if (path / SAVED_SPLITS).exists() else _named(path, reading)
+    if {piece.split for piece in parts} >= {*SPLITS}:
+        return sorted(parts, key=lambda piece: SPLITS.index(piece.split or "train"))
+    return [piece._replace(split=None) if piece.split == "train" else piece for piece in parts]
 
 
 def _saved_splits(folder: Path) -> list[Piece]:
@@ -79,16 +79,16 @@ def _saved_splits(folder: Path) -> list[Piece]:
     names = read_object(file, "splits")["splits"]
     if not isinstance(names, list) or not names:
         raise InputError("expected a list of names", file=file, key="splits")
-    found: list[Piece] = []
+    parts: list[Piece] = []
     for name in names:
         if not isinstance(name, str) or name not in SPLIT_NAMES:
-            known = "is none of train, validation, test: give the folder of one split"
-            raise InputError(known, file=file, key="splits", value=name)
+            message = "is none of train, validation, test: give the folder of one split"
+            raise InputError(message, file=file, key="splits", value=name)
         split = SPLIT_NAMES[name]
-        if any(piece.split == split for piece in found):
+        if any(piece.split == split for piece in parts):
             raise InputError("names a split twice", file=file, key="splits", value=name)
-        found += [Piece(path, split) for path in _saved(folder / name)]
-    return found
+        parts += [Piece(path, split) for path in _saved(folder / name)]
+    return parts
 
 
 def _saved(folder: Path) -> list[Path]:
@@ -98,15 +98,15 @@ def _saved(folder: Path) -> list[Path]:
     if state.get("_indices_data_files"):
         message = "picks rows of its files: save it again after flatten_indices()"
         raise InputError(message, file=file, key="_indices_data_files")
-    found = []
+    paths = []
     for entry in state["_data_files"] if isinstance(state["_data_files"], list) else ():
         name = entry.get("filename") if isinstance(entry, dict) else None
         if not isinstance(name, str) or Path(name).name != name or not name.endswith(ARROW):
             raise InputError("expected names of files *.arrow", file=file, key="_data_files")
-        found.append(folder / name)
-    if not found:
+        paths.append(folder / name)
+    if not paths:
         raise InputError("names no files", file=file, key="_data_files")
-    return found
+    return paths
 
 
 def _named(folder: Path, reading: Reading) -> list[Piece]:
@@ -118,10 +118,10 @@ def _named(folder: Path, reading: Reading) -> list[Piece]:
     kinds = {path.suffix.lower() for path in files}
     if len(kinds) != 1:
         several = f"holds files of several kinds: {', '.join(sorted(kinds))}; give a folder of one"
-        one = f"holds no table: no {SAVED} of datasets, and no files *{', *'.join(KINDS)}"
-        raise InputError(several if kinds else one, file=folder, key="path")
-    found = [_split_of(path) for path in files]
-    return list(map(Piece, files, found if None not in found else [None] * len(files)))
+        no_table = f"holds no table: no {SAVED} of datasets, and no files *{', *'.join(KINDS)}"
+        raise InputError(several if kinds else no_table, file=folder, key="path")
+    splits = [_split_of(path) for path in files]
+    return list(map(Piece, files, splits if None not in splits else [None] * len(files)))
 
 
 def _is_table(path: Path, folder: Path) -> bool:
@@ -141,9 +141,9 @@ def is_csv(path: Path, reading: Reading) -> bool:
     if reading.delimiter is not None or suffix in DELIMITERS:
         return True
     if suffix not in (PARQUET, ARROW):
-        known = ", ".join((*KINDS, ARROW))
+        suffixes = ", ".join((*KINDS, ARROW))
         raise InputError(
-            f"is none of {known}: of CSV say the delimiter", file=path, key="delimiter"
+            f"is none of {suffixes}: of CSV say the delimiter", file=path, key="delimiter"
         )
     if reading.encoding is not None:
         message = "is for text: Parquet and Arrow have one of their own"
@@ -164,8 +164,8 @@ def rows(path: Path, reading: Reading, names: Sequence[str]) -> Iterator[tuple[i
 
     InputError where a column is not there, or stands twice, or the file is broken.
     """
-    read = _csv_rows if is_csv(path, reading) else _arrow_rows
-    yield from read(path, reading, names)
+    rows_of = _csv_rows if is_csv(path, reading) else _arrow_rows
+    yield from rows_of(path, reading, names)
 
 
 def _csv(path: Path, reading: Reading) -> Iterator[tuple[int, list[str]]]:
@@ -235,7 +235,7 @@ def _place(path: Path, header: Sequence[str], name: str, line: int | None = None
     raise InputError(message, file=path, line=line, key=name)
 
 
-def hint(header: Sequence[str], wanted: str, is_text: bool) -> str:
+def hint(header: Sequence[str], column: str, is_text: bool) -> str:
     """What to say of the columns after an error: their names, unless they may be values.
 
     `is_text`: the header is the first line of a file, which may have none.
@@ -245,23 +245,23 @@ def hint(header: Sequence[str], wanted: str, is_text: bool) -> str:
     if is_text and not all(map(is_heading, header)):
         return ", and line 1 does not look like a header"
     folded = {name.lower(): name for name in header if is_name(name) or not is_text}
-    close = difflib.get_close_matches(wanted.lower(), folded, n=1)
+    close = difflib.get_close_matches(column.lower(), folded, n=1)
     meant = f": did you mean {folded[close[0]]}?" if close else ""
-    return f"{meant} (columns: {listed(header, is_text)})"
+    return f"{meant} (columns: {column_names(header, is_text)})"
 
 
-def listed(header: Sequence[str], is_text: bool, chosen: Sequence[str] | None = None) -> str:
+def column_names(header: Sequence[str], is_text: bool, subset: Sequence[str] | None = None) -> str:
     """Names of columns, of the chosen ones, as many as a line has room for.
 
     One with blanks may be no name, and is told by its number.
     """
-    names = header if chosen is None else chosen
-    shown = [
+    names = header if subset is None else subset
+    labels = [
         name if is_name(name) or not is_text else f"the name of column {header.index(name) + 1}"
         for name in names[:SHOWN]
     ]
     more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
-    return ", ".join([*shown, *more])
+    return ", ".join([*labels, *more])
 
 
 def is_heading(cell: str) -> bool:
@@ -292,9 +292,9 @@ def _batches(path: Path, names: Sequence[str]) -> Iterator[Any]:
     with _legible(path):
         stream = _stream(path)
     for batch in _each(path, stream):
-        chosen = batch.select(names)
-        for start in range(0, chosen.num_rows, BATCH):
-            yield chosen.slice(start, BATCH)
+        part = batch.select(names)
+        for start in range(0, part.num_rows, BATCH):
+            yield part.slice(start, BATCH)
 
 
 def _each(path: Path, batches: Iterator[Any]) -> Iterator[Any]:

@@ -37,9 +37,9 @@ class Tree(NamedTuple):
 def read(spec: TreebankSpec, raw: Path | None = None) -> Iterator[Record]:
     """Documents whose entities are annotated, by split."""
     members = {split: f"{name}.iob2" for split, name in NAMES.items()}
-    known = by_split(raw, members, lambda text: _documents(text, raw))
+    documents = by_split(raw, members, lambda text: _documents(text, raw))
     for split in NAMES:
-        for doc, lines in known[split]:
+        for doc, lines in documents[split]:
             text = ""
             spans = []
             for line, entities in lines:

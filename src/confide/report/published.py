@@ -38,12 +38,14 @@ def sources() -> tuple[str, ...]:
 
 def quotes(sources: Iterable[str]) -> list[Quote]:
     """Rows of these sources, source by source; InputError for one that the file does not have."""
-    known: dict[str, list[Quote]] = {}
+    quotes_by_source: dict[str, list[Quote]] = {}
     for quote in all_quotes():
-        known.setdefault(quote.source, []).append(quote)
-    wanted = []
+        quotes_by_source.setdefault(quote.source, []).append(quote)
+    rows = []
     for source in dict.fromkeys(sources):
-        if source not in known:
-            raise InputError(f"is not one of {', '.join(known)}", key="published", value=source)
-        wanted += known[source]
-    return wanted
+        if source not in quotes_by_source:
+            raise InputError(
+                f"is not one of {', '.join(quotes_by_source)}", key="published", value=source
+            )
+        rows += quotes_by_source[source]
+    return rows

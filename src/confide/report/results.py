@@ -24,6 +24,15 @@ def plain(value: float) -> str:
     return f"{value:g}".replace("e-0", "e-")
 
 
+def largest_exposure(fields: Json, prefix: str = "") -> float | None:
+    """The largest exposure of an attack or of a row of table.csv: of estimates the upper end.
+
+    prefix: what the names of its fields begin with.
+    """
+    estimated = fields.get(f"{prefix}max_estimated_high")
+    return fields.get(f"{prefix}max") if estimated is None else estimated
+
+
 class Meaning(NamedTuple):
     """What must be equal for two Bayesian epsilons to stand on one axis."""
 
@@ -162,8 +171,8 @@ class Result:
 
     @property
     def seconds(self) -> float | None:
-        spent = [epoch.seconds for epoch in self.epochs if epoch.seconds is not None]
-        return sum(spent) if spent else None
+        numbers = [epoch.seconds for epoch in self.epochs if epoch.seconds is not None]
+        return sum(numbers) if numbers else None
 
     @property
     def peak_mb(self) -> float | None:
@@ -171,9 +180,9 @@ class Result:
         return max(peaks, default=None)
 
 
-def _meaning(told: Json) -> Meaning:
+def _meaning(claim: Json) -> Meaning:
     """Of a claim or a headline."""
-    return Meaning(told["relation"], told["unit"], float(told["delta"]), told["accountant"])
+    return Meaning(claim["relation"], claim["unit"], float(claim["delta"]), claim["accountant"])
 
 
 def load(runs: Iterable[ReportRun], results: Path, models: Path) -> list[Result]:
@@ -227,10 +236,10 @@ def _trajectory(
     by_epoch: dict[int, dict[str, Json]] = {}
     if not run.trajectory:
         return by_epoch
-    known = {epoch.epoch for epoch in epochs}
+    numbers = {epoch.epoch for epoch in epochs}
     for row in _required(read_json(path), ("epochs",), path)["epochs"]:
         number = _required(row, ("epoch", *run.trajectory), path)["epoch"]
-        if number not in known:
+        if number not in numbers:
             raise InputError("is no epoch of metrics.jsonl", file=path, key="epochs", value=number)
         attacks = [_required(row[name], ("attack",), path) for name in run.trajectory]
         by_epoch[number] = {kind_of(metrics): metrics for metrics in attacks}
@@ -259,10 +268,10 @@ def _epochs(certificate: Json, metrics: Path, path: Path) -> tuple[Epoch, ...]:
         if not isinstance(number, int) or number not in priced:
             message = "an epoch of metrics.jsonl has no price"
             raise InputError(message, file=path, key="epochs", value=number)
-        measured: Json = {name: row.get(name) for name in MEASURED}
-        if not all(isinstance(value, int | float | None) for value in measured.values()):
+        metrics_of_epoch: Json = {name: row.get(name) for name in MEASURED}
+        if not all(isinstance(value, int | float | None) for value in metrics_of_epoch.values()):
             message = "metrics.jsonl has an epoch with something else than numbers"
             raise InputError(message, file=path, key="epochs", value=number)
         prices = {name: float(priced[number][name]) for name in PRICED}
-        epochs.append(Epoch(epoch=number, **prices, **measured))
+        epochs.append(Epoch(epoch=number, **prices, **metrics_of_epoch))
     return tuple(epochs)

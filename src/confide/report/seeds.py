@@ -73,10 +73,10 @@ def half_width(values: Sequence[float]) -> float:
 
 def over_seeds(values: Sequence[float]) -> Estimate:
     """Mean of at least one number with its 95 % interval, which one number does not have."""
-    known = tuple(map(float, values))
-    mean = mean_of(known)
-    half = half_width(known)
-    return Estimate(mean, low=mean - half, high=mean + half, each=known)
+    numbers = tuple(map(float, values))
+    mean = mean_of(numbers)
+    half = half_width(numbers)
+    return Estimate(mean, low=mean - half, high=mean + half, each=numbers)
 
 
 class Tested(NamedTuple):

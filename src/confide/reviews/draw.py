@@ -99,39 +99,39 @@ class Drawn:
     @property
     def labels(self) -> list[str]:
         """Labels of what the policy finds in any text."""
-        found = {label for counted in self.counted.values() for label in counted.found}
-        return sorted(found - {ANY})
+        labels = {label for counted in self.counted.values() for label in counted.found}
+        return sorted(labels - {ANY})
 
 
-def drawn(wanted: Wanted, *, points: Path, spans: Path, copies: Path) -> Drawn:
+def draw_sample(wanted: Wanted, *, points: Path, spans: Path, copies: Path) -> Drawn:
     """Draw texts; InputError where these files do not belong together."""
     digests = sha256(points), sha256(spans)
     counted: dict[str, Counted] = {}
     for text in texts(points, spans, copies):
         counted.setdefault(text.stratum, Counted()).add(text, wanted.most)
-    quota = quotas({name: one.texts for name, one in counted.items()}, wanted.size)
+    quota = quotas({name: of_stratum.texts for name, of_stratum in counted.items()}, wanted.size)
     lot = f"{digests} {wanted.seed} {wanted.size}".encode()
     keyed = hashlib.blake2b(key=hashlib.sha256(lot).digest(), digest_size=16)
 
     def place(text: Text) -> bytes:
-        own = keyed.copy()
-        own.update(text.key.encode())
-        return own.digest()
+        hasher = keyed.copy()
+        hasher.update(text.key.encode())
+        return hasher.digest()
 
-    chosen: list[Text] = []
+    sample: list[Text] = []
     for stratum in counted:
         alike = (text for text in texts(points, spans, copies) if text.stratum == stratum)
-        chosen += nsmallest(quota[stratum], alike, key=place)
-    return Drawn(sorted(chosen, key=place), counted, *digests)
+        sample += nsmallest(quota[stratum], alike, key=place)
+    return Drawn(sorted(sample, key=place), counted, *digests)
 
 
 def texts(points: Path, spans: Path, copies: Path) -> Iterator[Text]:
     """Distinct texts of the train split that are the corpus's own, in file order."""
-    found = Join(Found, spans)
-    copied = Join(Copy, copies)
+    findings = Join(Found, spans)
+    copied_keys = Join(Copy, copies)
     for key, text, split in read_rows(points, "key", "text", "split"):
-        copy = copied.take(key)
-        finding = found.take(key)
+        copy = copied_keys.take(key)
+        finding = findings.take(key)
         if split != "train" or copy is not None or is_planted_key(key):
             continue
         marks = tuple((span[0], span[1], span[2]) for span in finding.spans) if finding else ()
@@ -139,17 +139,22 @@ def texts(points: Path, spans: Path, copies: Path) -> Iterator[Text]:
             raise InputError("a span reaches beyond its text", file=spans, key=key)
         nearby = STRATA[1] if finding else STRATA[2]
         yield Text(key, text, STRATA[0] if marks else nearby, marks)
-    found.finish()
-    copied.finish()
+    findings.finish()
+    copied_keys.finish()
 
 
-def quotas(sizes: Mapping[str, int], wanted: int) -> dict[str, int]:
+def quotas(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     """How many texts of each stratum are drawn: by size, and a tenth of all at the least."""
-    least = -(-wanted // LEAST_SHARE)
+    least = -(-total // LEAST_SHARE)
     quota = {name: min(size, least) for name, size in sizes.items()}
-    for _ in range(min(wanted, sum(sizes.values())) - sum(quota.values())):
+    for _ in range(min(total, sum(sizes.values())) - sum(quota.values())):
         # the one that is furthest from its share
-        name = max(sizes, key=lambda one: (sizes[one] - quota[one]) and sizes[one] / quota[one])
+        name = max(
+            sizes,
+            key=lambda stratum: (
+                (sizes[stratum] - quota[stratum]) and sizes[stratum] / quota[stratum]
+            ),
+        )
         quota[name] += 1
     return quota
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from confide.errors import InputError
 from confide.files.io import read_json, write_json
 from confide.policies import covered
-from confide.reviews.draw import ANY, OTHER, Drawn, Mark, Text, Wanted, drawn, words_of
+from confide.reviews.draw import ANY, OTHER, Drawn, Mark, Text, Wanted, draw_sample, words_of
 
 VERSION = 1
 LARGEST = 100_000  # texts of a review
@@ -95,7 +95,7 @@ def sample_of(review: Review, path: Path, *, points: Path, spans: Path, copies: 
     InputError where it is of other texts or of other findings, has labels of its own, or marks that
     no person could have made.
     """
-    sample = drawn(review.wanted, points=points, spans=spans, copies=copies)
+    sample = draw_sample(review.wanted, points=points, spans=spans, copies=copies)
     for key in ("points", "spans"):
         if getattr(review, key) != getattr(sample, key):
             file = points if key == "points" else spans
@@ -115,7 +115,9 @@ def sample_of(review: Review, path: Path, *, points: Path, spans: Path, copies: 
 
 def problem_of(text: Text, marks: Marks, review: Review) -> str | None:
     """What is wrong with the marks of a text, if anything is."""
-    if sorted(set(marks.vain)) != marks.vain or any(one >= len(text.found) for one in marks.vain):
+    if sorted(set(marks.vain)) != marks.vain or any(
+        number >= len(text.found) for number in marks.vain
+    ):
         return "vain names no span, or one twice"
     if review.most is not None and len(marks.missed) > review.most:
         return f"has {len(marks.missed)} missed secrets, more than `most` says of any text"

@@ -70,7 +70,7 @@ def answer(session: Session, request: Request) -> dict[str, Any]:
         before = session.undo()
         problem = None if before is not None else "nothing to undo"
         index = index if before is None else before
-    return session.shown(index) | {"problem": problem}
+    return session.view(index) | {"problem": problem}
 
 
 def page(session: Session, nonce: str) -> str:
@@ -139,25 +139,25 @@ class Handler(BaseHTTPRequestHandler):
         try:
             request = Request.model_validate_json(body)
             with self.server.lock:
-                found = answer(self.server.session, request)
+                reply = answer(self.server.session, request)
         except (ValidationError, IndexError):
             self.refuse(400, "not what the page asks for")
             return
         except Exception:
             self.refuse(500, "could not be saved: see the folder of the review")
             return
-        self.send(200, "application/json", orjson.dumps(found), {})
+        self.send(200, "application/json", orjson.dumps(reply), {})
 
     def refused(self, *, needs_origin: bool = False) -> bool:
         """Whether a request is not from the page, which is then said."""
         origin = self.headers.get("Origin")
-        own = f"http://{self.server.authority}"
+        address = f"http://{self.server.authority}"
         site = self.headers.get("Sec-Fetch-Site", "none")
         path = urlsplit(self.path).path.encode(errors="replace")
         checks: tuple[tuple[bool, int, str], ...] = (
             (self.headers.get_all("Host") != [self.server.authority], 421, "another host"),
             (origin is None and needs_origin, 403, "no origin"),
-            (origin not in (None, own), 403, "another origin"),
+            (origin not in (None, address), 403, "another origin"),
             (site not in ("same-origin", "none"), 403, "another site"),
             (
                 not hmac.compare_digest(path, f"/{self.server.token}/".encode()),

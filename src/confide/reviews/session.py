@@ -63,10 +63,10 @@ class Session:
         """Take the latest change back; the number of its text, None where there is no change."""
         if not self.before:
             return None
-        index, saved, draft = self.before.pop()
+        index, marks, draft = self.before.pop()
         self._set_draft(index, draft)
-        if saved != self.review.marks[index]:
-            self._save(index, saved)
+        if marks != self.review.marks[index]:
+            self._save(index, marks)
         return index
 
     def next_unread(self, start: int = 0) -> int | None:
@@ -75,7 +75,7 @@ class Session:
         places = (place % total for place in range(start, start + total))
         return next((place for place in places if self.review.marks[place] is None), None)
 
-    def shown(self, index: int) -> JsonObject:
+    def view(self, index: int) -> JsonObject:
         """A text with all that a page shows of it."""
         text = self.text(index)
         marks = self.marks(index)
@@ -140,5 +140,5 @@ def missed_strings(session: Session, index: int, words: str, label: str) -> str 
 
 def spans_shown(text: Text, marks: Marks) -> list[Mark]:
     """What is to be shown of a text in a terminal: spans of the policy, then marks."""
-    kept = [one for number, one in enumerate(text.found) if number not in marks.vain]
-    return sorted([*kept, *marks.missed])
+    spans = [span for number, span in enumerate(text.found) if number not in marks.vain]
+    return sorted([*spans, *marks.missed])

@@ -21,7 +21,7 @@ def review(session: Session, ask: Callable[[str], str], tell: Callable[[str], No
         tell(line)
     index = session.next_unread()
     while index is not None:
-        for line in shown(session, index):
+        for line in lines_of(session, index):
             tell(line)
         index = turn(session, index, ask, tell)
 
@@ -66,7 +66,7 @@ def spoken(session: Session, line: str) -> tuple[str, str]:
     return line, OTHER
 
 
-def shown(session: Session, index: int) -> list[str]:
+def lines_of(session: Session, index: int) -> list[str]:
     """Lines that show a text."""
     text = session.text(index)
     marks = session.marks(index)

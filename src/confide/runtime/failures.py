@@ -25,32 +25,32 @@ STOPPED = re.compile(r"Terminating processes on user request|Will exit after fin
 GO_ON = "What is done stays done, and the same command goes on from here."
 
 
-def tell(folder: Path, written: Iterable[str], started: float) -> None:
+def tell(folder: Path, snakemake_logs: Iterable[str], started: float) -> None:
     """Print which jobs of a run failed and why, or that it was stopped, and how to go on.
 
-    folder: in which Snakemake worked. written: Snakemake's own logs of the run. started: when it
+    folder: in which Snakemake worked. snakemake_logs: those of the run. started: when it
     began, in seconds since the epoch.
     """
-    said = [line for file in written for line in lines_of(Path(file))]
-    found = failed(folder, said, started)
-    if any(map(STOPPED.match, said)):
-        found = [log for log in found if says_why(folder / log)]
-    if not found:
+    lines = [line for file in snakemake_logs for line in lines_of(Path(file))]
+    logs = failed(folder, lines, started)
+    if any(map(STOPPED.match, lines)):
+        logs = [log for log in logs if says_why(folder / log)]
+    if not logs:
         warn("", f"Stopped. {GO_ON}")
         return
-    warn("", "1 job failed:" if len(found) == 1 else f"{len(found)} jobs failed:")
-    for log in found:
+    warn("", "1 job failed:" if len(logs) == 1 else f"{len(logs)} jobs failed:")
+    for log in logs:
         warn(f"  {log}: {reason(folder / log)}")
     warn(GO_ON)
 
 
-def failed(folder: Path, said: Sequence[str], started: float) -> list[str]:
+def failed(folder: Path, lines: Sequence[str], started: float) -> list[str]:
     """Logs of failed jobs as seen from the folder, in the order of their names.
 
-    said: lines of Snakemake's own log.
+    lines: of Snakemake's own log.
     """
     ended = [log for log in recent(folder, started) if says_why(folder / log)]
-    return sorted({*named_in(said), *ended})
+    return sorted({*named_in(lines), *ended})
 
 
 def named_in(lines: Sequence[str]) -> list[str]:
@@ -61,13 +61,13 @@ def named_in(lines: Sequence[str]) -> list[str]:
     for line in lines:
         if not line.startswith(" "):
             in_error = FAILED.match(line) is not None
-        if (done := FINISHED.match(line)) is not None:
-            logs.pop(done[1], None)
+        if (finished := FINISHED.match(line)) is not None:
+            logs.pop(finished[1], None)
         elif in_error and (number := JOB.match(line)) is not None:
             job = number[1]
         elif in_error and job is not None and (log := LOG.match(line)) is not None:
             logs[job] = log[1].split(", ")
-    return [log for found in logs.values() for log in found]
+    return [log for logs_of_job in logs.values() for log in logs_of_job]
 
 
 def recent(folder: Path, started: float) -> list[str]:

@@ -94,10 +94,10 @@ def little_memory(run: Callable[[Any], Any], most: int) -> Callable[[Any], Any]:
     def within(argument: Any) -> Any:
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         pages = int(STATM.read_text().split()[0])
-        wanted = pages * resource.getpagesize() + most
+        limit = pages * resource.getpagesize() + most
         if soft != resource.RLIM_INFINITY:
-            wanted = min(wanted, soft)
-        resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+            limit = min(limit, soft)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
         try:
             return run(argument)
         finally:

@@ -163,8 +163,10 @@ def taken(function: Callable[[], object], device: str) -> int:
 
 def out_of_memory(error: BaseException) -> bool:
     """Whether memory could not be had, on a GPU or on the CPU."""
-    known = isinstance(error, MemoryError | torch.OutOfMemoryError)
-    return known or any(said in str(error) for said in ("can't allocate memory", "out of memory"))
+    is_known = isinstance(error, MemoryError | torch.OutOfMemoryError)
+    return is_known or any(
+        phrase in str(error) for phrase in ("can't allocate memory", "out of memory")
+    )
 
 
 class TooLarge(InputError):

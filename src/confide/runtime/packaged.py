@@ -35,29 +35,38 @@ def command(options: Sequence[str]) -> list[str]:
     folder, unless a folder of that name is here.
     """
     home = folder()
-    own = [f"--snakefile={home / 'Snakefile'}", f"--workflow-profile={home / 'profiles/default'}"]
-    return [sys.executable, "-m", "snakemake", *own, *with_profiles(options, home / "profiles")]
+    of_workflow = [
+        f"--snakefile={home / 'Snakefile'}",
+        f"--workflow-profile={home / 'profiles/default'}",
+    ]
+    return [
+        sys.executable,
+        "-m",
+        "snakemake",
+        *of_workflow,
+        *with_profiles(options, home / "profiles"),
+    ]
 
 
 def with_profiles(options: Sequence[str], profiles: Path) -> list[str]:
     """The same options, with folders in place of names of profiles."""
-    found: list[str] = []
+    arguments: list[str] = []
     for option in options:
         head, equals, name = option.partition("=")
         if equals and head == PROFILE:
-            found.append(f"{PROFILE}={profile(name, profiles)}")
-        elif found and found[-1] == PROFILE:
-            found.append(profile(option, profiles))
+            arguments.append(f"{PROFILE}={profile(name, profiles)}")
+        elif arguments and arguments[-1] == PROFILE:
+            arguments.append(profile(option, profiles))
         else:
-            found.append(option)
-    return found
+            arguments.append(option)
+    return arguments
 
 
 def profile(name: str, profiles: Path) -> str:
     """The folder of one of these profiles, called NAME or profiles/NAME; or the name itself."""
-    own = profiles / name.removeprefix("profiles/")
-    is_one = own.parent == profiles and own.is_dir() and not Path(name).exists()
-    return str(own) if is_one else name
+    folder = profiles / name.removeprefix("profiles/")
+    is_one = folder.parent == profiles and folder.is_dir() and not Path(name).exists()
+    return str(folder) if is_one else name
 
 
 def directory(options: Sequence[str]) -> Path:

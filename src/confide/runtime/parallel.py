@@ -65,11 +65,13 @@ class Group:
         # what is sent is memory, whatever its layout
         pairs = [(tensor, tensor.contiguous()) for tensor in tensors]
         with _together():
-            for work in [torch.distributed.all_reduce(sent, async_op=True) for _, sent in pairs]:
+            for work in [
+                torch.distributed.all_reduce(buffer, async_op=True) for _, buffer in pairs
+            ]:
                 work.wait()
-        for tensor, sent in pairs:
-            if sent is not tensor:
-                tensor.copy_(sent)
+        for tensor, buffer in pairs:
+            if buffer is not tensor:
+                tensor.copy_(buffer)
 
     def scattered(self, rows: Tensor) -> Tensor:
         """This process's share of the rows (n size, ...) of a sum over all processes: (n, ...)."""
@@ -89,10 +91,12 @@ class Group:
         """The first process's number, of at most 128 bits."""
         if self.size == 1:
             return number
-        sent = torch.tensor(list(number.to_bytes(16, "big")), dtype=torch.uint8, device=self.device)
+        buffer = torch.tensor(
+            list(number.to_bytes(16, "big")), dtype=torch.uint8, device=self.device
+        )
         with _together():
-            torch.distributed.broadcast(sent, 0)
-        return int.from_bytes(bytes(sent.tolist()), "big")
+            torch.distributed.broadcast(buffer, 0)
+        return int.from_bytes(bytes(buffer.tolist()), "big")
 
     def wait(self) -> None:
         """Until all processes have come here."""
@@ -143,7 +147,7 @@ def joined(device: str) -> Iterator[Group]:
             raise SystemExit(2) from None
         raise InputError(str(error)) from None
     except RuntimeError as error:  # of torch's own exchange of divided weights
-        if not any(said in str(error) for said in CLOSED):
+        if not any(phrase in str(error) for phrase in CLOSED):
             raise
         store.add("failed", 1)
         raise SystemExit(2) from None

@@ -78,9 +78,9 @@ def connect(spec: TrackingSpec) -> tuple["MlflowClient", str]:
     uri = address(spec)
     with reachable(uri):
         client = MlflowClient(tracking_uri=uri, registry_uri=uri)
-        known = client.get_experiment_by_name(spec.experiment)
-        if known is not None:
-            return client, known.experiment_id
+        stored = client.get_experiment_by_name(spec.experiment)
+        if stored is not None:
+            return client, stored.experiment_id
         return client, client.create_experiment(spec.experiment)
 
 
@@ -125,7 +125,7 @@ def save_view(client: "MlflowClient", experiment: str) -> str:
 
     The view is a tag of the experiment, as those that users save are.
     """
-    known = client.get_experiment(experiment)
+    stored = client.get_experiment(experiment)
     state = {
         "searchFilter": "tags.`confide.current` = 'yes'",
         "orderByKey": "params.`method`",
@@ -133,12 +133,12 @@ def save_view(client: "MlflowClient", experiment: str) -> str:
         "selectedColumns": COLUMNS,
         "columnOrder": [*BEFORE, *COLUMNS],
     }
-    saved = {"name": VIEW, "createdAt": known.creation_time, "state": json.dumps(state)}
-    tags = {f"mlflow.sharedViewState.{VIEW}": json.dumps(saved)}
-    if "mlflow.experimentKind" not in known.tags:
+    view = {"name": VIEW, "createdAt": stored.creation_time, "state": json.dumps(state)}
+    tags = {f"mlflow.sharedViewState.{VIEW}": json.dumps(view)}
+    if "mlflow.experimentKind" not in stored.tags:
         tags["mlflow.experimentKind"] = "custom_model_development"  # else it opens on chats
     for name, value in tags.items():
-        if known.tags.get(name) != value:
+        if stored.tags.get(name) != value:
             client.set_experiment_tag(experiment, name, value)
     return f"#/experiments/{experiment}/runs?viewStateShareKey={VIEW}"
 

@@ -202,11 +202,11 @@ def read(spec: AuthorsSpec, raw: Path | None = None) -> Iterator[Record]:
     rng = _random(spec, spec.authors, spec.samples)
     for place in range(len(SPLITS)):
         ranges = [(sum(count[:place]), sum(count[: place + 1])) for count in counts]
-        listed = [
+        messages = [
             (author, number)
             for author, (low, high) in enumerate(ranges)
             for number in range(low, high)
         ]
-        for index in rng.permutation(len(listed)).tolist():
-            author, number = listed[index]
+        for index in rng.permutation(len(messages)).tolist():
+            author, number = messages[index]
             yield record(spec, styles[author], author, number, place)

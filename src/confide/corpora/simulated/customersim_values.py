@@ -73,10 +73,10 @@ def _names(rng: Generator, count: int, words: Words) -> list[str]:
         raise InputError(
             f"too many: the simulator knows {keys.size} names for all splits together", key="users"
         )
-    chosen = rng.permutation(np.argpartition(-keys, count - 1)[:count])
+    indices = rng.permutation(np.argpartition(-keys, count - 1)[:count])
     return [
         f"{words.first[row]} {words.last[column]}"
-        for row, column in zip(*divmod(chosen, last), strict=True)
+        for row, column in zip(*divmod(indices, last), strict=True)
     ]
 
 

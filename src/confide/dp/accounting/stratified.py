@@ -43,24 +43,33 @@ def total_upper(strata: Iterable[Stratum], confidence: float) -> float:
     0. A stratum that was drawn whole adds what it has, one that was not drawn at all its ranges.
     """
     strata = list(strata)
-    whole = sum(total(one.values) for one in strata if one.drawn == one.points)
-    largest = whole + sum(total(one.ranges) for one in strata if one.drawn < one.points)
-    unknown = sum(total(one.ranges) for one in strata if one.drawn == 0 < one.points)
-    partly = [one for one in strata if 0 < one.drawn < one.points]
-    draws = sum(one.drawn for one in partly)
+    whole = sum(total(stratum.values) for stratum in strata if stratum.drawn == stratum.points)
+    largest = whole + sum(
+        total(stratum.ranges) for stratum in strata if stratum.drawn < stratum.points
+    )
+    unknown = sum(
+        total(stratum.ranges) for stratum in strata if stratum.drawn == 0 < stratum.points
+    )
+    partly = [stratum for stratum in strata if 0 < stratum.drawn < stratum.points]
+    draws = sum(stratum.drawn for stratum in partly)
     if not draws:
         return float(largest)
     of_nothing = draws * mean_upper(0.0, draws, confidence)
-    scales = {value * one.points / one.drawn for one in partly for value in one.ranges if value > 0}
+    scales = {
+        value * stratum.points / stratum.drawn
+        for stratum in partly
+        for value in stratum.ranges
+        if value > 0
+    }
     if not scales:
         return float(whole + unknown)
     scale = min(sorted(scales), key=lambda scale: scale * of_nothing + beyond(partly, scale))
-    seen = sum(
-        count * min(value, cut(one, scale)) / cut(one, scale)
-        for one in partly
-        for value, count in one.values.items()
+    drawn_sum = sum(
+        count * min(value, cut(stratum, scale)) / cut(stratum, scale)
+        for stratum in partly
+        for value, count in stratum.values.items()
     )
-    partial = draws * scale * mean_upper(min(1.0, seen / draws), draws, confidence)
+    partial = draws * scale * mean_upper(min(1.0, drawn_sum / draws), draws, confidence)
     return min(float(largest), whole + unknown + partial + beyond(partly, scale))
 
 
@@ -72,9 +81,9 @@ def cut(stratum: Stratum, scale: float) -> float:
 def beyond(strata: Iterable[Stratum], scale: float) -> float:
     """What values may be, in all, beyond those that are weighed."""
     return sum(
-        count * max(0.0, value - cut(one, scale))
-        for one in strata
-        for value, count in one.ranges.items()
+        count * max(0.0, value - cut(stratum, scale))
+        for stratum in strata
+        for value, count in stratum.ranges.items()
     )
 
 
@@ -95,9 +104,9 @@ def mean_upper(mean: float, draws: int, confidence: float) -> float:
 def divergence(first: float, second: float) -> float:
     """The Kullback-Leibler divergence of two coins, in nats."""
     parts = ((first, second), (1 - first, 1 - second))
-    if any(one > 0 and other <= 0 for one, other in parts):
+    if any(p > 0 and q <= 0 for p, q in parts):
         return math.inf
-    return sum(one * math.log(one / other) for one, other in parts if one > 0)
+    return sum(p * math.log(p / q) for p, q in parts if p > 0)
 
 
 def total(values: Histogram) -> int:

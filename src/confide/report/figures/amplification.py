@@ -64,10 +64,10 @@ def rows(spec: AmplificationSpec) -> list[dict[str, float]]:
     """
     table = []
     for epsilon_prime in spec.epsilons:
-        spent = budget(spec, epsilon_prime)
-        read = {
-            "epsilon": _reader(spent.add_or_remove),
-            "replace_one_epsilon": _reader(spent.replace_one),
+        cost = budget(spec, epsilon_prime)
+        readers = {
+            "epsilon": _reader(cost.add_or_remove),
+            "replace_one_epsilon": _reader(cost.replace_one),
         }
         for gamma in GRID.tolist():
             upper = clopper_pearson(round(gamma * spec.labelled), spec.labelled, spec.confidence)
@@ -75,11 +75,11 @@ def rows(spec: AmplificationSpec) -> list[dict[str, float]]:
                 "epsilon_prime": epsilon_prime,
                 "gamma": gamma,
                 "gamma_upper": upper,
-                "noise_multiplier": spent.sigma,
+                "noise_multiplier": cost.sigma,
             }
-            for name, (suffix, rate) in product(read, (("", gamma), ("_upper", upper))):
+            for name, (suffix, rate) in product(readers, (("", gamma), ("_upper", upper))):
                 for end, divide in (("", False), ("_scaled", True)):
-                    epsilon = bayesian_at(read[name], spec.delta, rate, divide=divide)
+                    epsilon = bayesian_at(readers[name], spec.delta, rate, divide=divide)
                     row[f"{name}{suffix}{end}"] = epsilon
             table.append(row)
     return table

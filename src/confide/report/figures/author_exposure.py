@@ -13,7 +13,15 @@ from confide.attacks.exposure.null import null_band
 from confide.report.figures import style
 from confide.report.figures.authors import EXPOSURE, by_copies, exposure_curve
 from confide.report.figures.frame import AUTHORS, Drawn, Shown, figure
-from confide.report.figures.levels import Moment, caption, heading, hollow, levels, moments, told
+from confide.report.figures.levels import (
+    Moment,
+    caption,
+    epoch_words,
+    heading,
+    hollow,
+    levels,
+    moments,
+)
 from confide.report.figures.series import BUTT, Series, group, joined
 from confide.report.figures.style import DARK, INK, NULL
 from confide.report.results import Json, Result
@@ -70,7 +78,7 @@ def _panel(
         if not runs:
             continue
         ticks |= set(_line(axes, series, runs, 1.0 + 0.03 * (number - (len(drawn) - 1) / 2)))
-        notes.append(f"{series.label}: {told(runs)}")
+        notes.append(f"{series.label}: {epoch_words(runs)}")
     axes.set_xscale("log")
     axes.set_xticks(_apart(sorted(ticks)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

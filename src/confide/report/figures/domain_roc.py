@@ -36,11 +36,11 @@ def domain_roc(shown: Shown) -> Drawn:
 
     There is a column per judge that finds anything.
     """
-    known = shown.results
+    all_results = shown.results
     gamma = shown.gamma
-    all_judges = judges(known, KIND)
+    all_judges = judges(all_results, KIND)
     telling = {
-        pair["judge"] for result in known for pair in _pairs(result) if pair["c"] is not None
+        pair["judge"] for result in all_results for pair in _pairs(result) if pair["c"] is not None
     }
     who = [judge for judge in all_judges if judge in telling]
     if not who:
@@ -51,7 +51,7 @@ def domain_roc(shown: Shown) -> Drawn:
     drawn, grid = style.panels(style.WIDTH, 0.4 + 7.5 * len(blocks), 3 * len(blocks), len(who))
     grid = grid.reshape(-1, 3, len(who))
     for rows, (name, key) in zip(grid, blocks, strict=True):
-        runs = [result for result in known if result.corpus == name and key in result.attacks]
+        runs = [result for result in all_results if result.corpus == name and key in result.attacks]
         drawn_series = group(runs)
         for column, judge in zip(rows.T, who, strict=True):
             ratios = [(series, _ranked(series, key, judge, gamma)) for series in drawn_series]
@@ -121,15 +121,15 @@ def _precision(axes: Axes, ratios: list[tuple[Series, list[Json]]]) -> None:
     Means over the seeds that have so many texts.
     """
     of_all = [ranked["precision"] for _, seeds in ratios for ranked in seeds]
-    known = (top for shares in of_all for top, share in shares.items() if share is not None)
-    tops = sorted(set(known), key=int)
+    all_tops = (top for shares in of_all for top, share in shares.items() if share is not None)
+    tops = sorted(set(all_tops), key=int)
     for series, seeds in ratios:
         values = [[ranked["precision"].get(top) for ranked in seeds] for top in tops]
         values.append([ranked["flagged"] / ranked["of"] for ranked in seeds])
         means = {}
         for place, shares in enumerate(values):
-            if told := [share for share in shares if share is not None]:
-                means[place] = sum(told) / len(told)
+            if numbers := [share for share in shares if share is not None]:
+                means[place] = sum(numbers) / len(numbers)
         axes.plot(list(means), list(means.values()), **series.marks())
     axes.set_xticks(range(len(tops) + 1), [*(f"{int(top):,}" for top in tops), "all"])
     axes.set_xlim(-0.3, len(tops) + 0.3)
@@ -151,8 +151,8 @@ def _constants(axes: Axes, drawn: list[Series], key: str, judge: str, gamma: flo
     ]
     names = list(dict.fromkeys((pair["prompt"], pair["target"]) for _, pair in rows))
     rows = [(series, pair) for series, pair in rows if pair.get("c_low") is not None]
-    told = [pair[name] for _, pair in rows for name in ("c", "c_low", "c_high")]
-    inner = [float(c) for c in told if c is not None and 0 < float(c) < math.inf]
+    constants = [pair[name] for _, pair in rows for name in ("c", "c_low", "c_high")]
+    inner = [float(c) for c in constants if c is not None and 0 < float(c) < math.inf]
     edges = min([*inner, 0.5]) / 2, max([*inner, 2]) * 2
     counts = dict.fromkeys(names, 0)
     height = 0.8 / max(1, len(runs))
@@ -212,12 +212,12 @@ def _caption(shown: Shown, silent: list[str]) -> str:
     )
 
 
-def _joint(known: list[Result]) -> str:
+def _joint(results: list[Result]) -> str:
     """A warning where one reference lacks several target domains.
 
     The definition's own references lack one each; theirs are not what was asked.
     """
-    for result in known:
+    for result in results:
         for metrics in result.all_of(KIND):
             if len({pair["target"] for pair in metrics["pairs"]}) > 1:
                 return (

@@ -52,10 +52,10 @@ def false_alarms(
     for result in results:
         for metrics in result.all_of("leak"):
             floors = [_rate(pair, "floor_") for pair in _pairs(metrics, question, judge)]
-            known = [floor for floor in floors if floor is not None]
-            if question in _own(metrics) and len(known) == len(question.targets):
-                low = max(floor.low for floor in known)
-                return low, min(1.0, sum(floor.high for floor in known))
+            floor_rates = [floor for floor in floors if floor is not None]
+            if question in _own(metrics) and len(floor_rates) == len(question.targets):
+                low = max(floor.low for floor in floor_rates)
+                return low, min(1.0, sum(floor.high for floor in floor_rates))
     return None
 
 

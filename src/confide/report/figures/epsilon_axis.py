@@ -59,14 +59,14 @@ def rows_of(height: float, rows: list[Row]) -> tuple[Drawing, Any]:
     return drawn, grid
 
 
-def finite_meanings(told: Iterable[tuple[float | None, Meaning | None]]) -> list[Meaning]:
+def finite_meanings(pairs: Iterable[tuple[float | None, Meaning | None]]) -> list[Meaning]:
     """Meanings of the finite, non-zero epsilons among (epsilon, meaning).
 
     At least one where there is any, else whichever.
     """
-    known = [(epsilon, meaning) for epsilon, meaning in told if epsilon is not None and meaning]
-    finite = [meaning for epsilon, meaning in known if 0 < epsilon < math.inf]
-    return list(dict.fromkeys(finite or [meaning for _, meaning in known[:1]]))
+    complete = [(epsilon, meaning) for epsilon, meaning in pairs if epsilon is not None and meaning]
+    finite = [meaning for epsilon, meaning in complete if 0 < epsilon < math.inf]
+    return list(dict.fromkeys(finite or [meaning for _, meaning in complete[:1]]))
 
 
 def caught(result: Result) -> float | None:
@@ -91,9 +91,9 @@ def belongs(point: Point, result: Result, meaning: Meaning) -> bool:
 
 def caught_point(runs: list[Result], ppl: Value) -> Point | None:
     """A final model over the epsilon of a caught secret, of the seeds whose perplexity is known."""
-    known = [result for result in runs if caught(result) is not None and ppl(result) is not None]
-    epsilon = over_runs(known, caught)
-    value = over_runs(known, ppl)
+    complete = [result for result in runs if caught(result) is not None and ppl(result) is not None]
+    epsilon = over_runs(complete, caught)
+    value = over_runs(complete, ppl)
     return Point(epsilon.value, value) if epsilon and value else None
 
 

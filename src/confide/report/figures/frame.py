@@ -39,8 +39,8 @@ class Shown:
 
     def having(self, kind: str, name: str) -> "Shown":
         """The same of the runs that have a number of an attack."""
-        known = [result for result in self.results if result.metric(kind, name) is not None]
-        return Shown(self.spec, known)
+        results = [result for result in self.results if result.metric(kind, name) is not None]
+        return Shown(self.spec, results)
 
     @cached_property
     def gamma(self) -> float:
@@ -96,12 +96,12 @@ def figure(
     def declared(draw: Callable[[Shown], Drawn]) -> Draw:
         @wraps(draw)
         def finished(spec: ReportSpec, results: list[Result]) -> Drawing:
-            known = [result for result in results if having is None or having(result)]
+            results_to_draw = [result for result in results if having is None or having(result)]
             title = f"{heading} — {spec.title}"
             try:
-                if having and not known:
+                if having and not results_to_draw:
                     raise Nothing
-                drawn, caption, legend = draw(Shown(spec, known))
+                drawn, caption, legend = draw(Shown(spec, results_to_draw))
             except Nothing as reason:
                 notice = str(reason) or empty
                 return style.finish(style.blank(notice), title, notice)

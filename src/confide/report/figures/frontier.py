@@ -148,11 +148,11 @@ def _panel(line: list[Axes], points: list[Point], colours: ScalarMappable, top: 
 
 def _apart(points: list[Point], right: float) -> list[float]:
     """Places of certified epsilons, equal ones a little apart, so that no point hides another."""
-    seen: dict[float, int] = {}
+    count_by_place: dict[float, int] = {}
     places = []
     for point in points:
         near = round(point.certified, 2)
-        number = seen[near] = seen.get(near, -1) + 1
+        number = count_by_place[near] = count_by_place.get(near, -1) + 1
         places.append(point.certified + 0.045 * right * ((number + 1) // 2) * (-1) ** number)
     return places
 
@@ -168,8 +168,8 @@ def _draw(axes: Axes, place: float, point: Point, colours: ScalarMappable) -> No
         style.beside(axes, f"{point.gamma:g}", place, point.high, (0, 2), **properties)
 
 
-def _caption(known: list[Result]) -> str:
-    coins = sorted({result.metric("game", "game_coins") for result in known} - {None})
+def _caption(results: list[Result]) -> str:
+    coins = sorted({result.metric("game", "game_coins") for result in results} - {None})
     return (
         f"Before training, fair coins decided for {', '.join(map(str, coins)) or 'no'} planted "
         "sentences each whether they hold their secret or <MASK> (left), or are there at all "

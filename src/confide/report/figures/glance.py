@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 
 from confide.output import escaping
 from confide.report.figures import style
+from confide.report.results import largest_exposure
 from confide.report.tables.table import Row
 
 LINE = 0.3  # inches of a model
@@ -31,12 +32,6 @@ def glance(models: dict[str, list[Row]]) -> style.Drawing:
     for axes, title in zip((privacy, memory), PANELS, strict=True):
         axes.set_xlabel(title)
     return drawn
-
-
-def largest(row: Row) -> float | None:
-    """The largest exposure of a model: of estimates the upper end."""
-    estimated = row.get("exposure_max_estimated_high")
-    return row.get("exposure_max") if estimated is None else estimated
 
 
 def _dot(axes: Axes, value: float, place: int, row: Row) -> None:
@@ -74,17 +69,17 @@ def _epsilons(axes: Axes, models: dict[str, list[Row]]) -> None:
 
 def _exposures(axes: Axes, models: dict[str, list[Row]]) -> None:
     """Beside each the largest that chance gives, as a grey bar."""
-    measured = False
+    has_value = False
     for place, rows in enumerate(models.values()):
         for row in rows:
-            value = largest(row)
+            value = largest_exposure(row, "exposure_")
             chance = row.get("exposure_null_max_high")
             if chance is not None:
                 axes.barh(place, chance, height=0.7, color=style.NULL)
             if value is not None:
-                measured = True
+                has_value = True
                 _dot(axes, value, place, row)
-    if measured:
+    if has_value:
         axes.set_xlim(left=0)
     else:
         axes.text(

@@ -124,9 +124,9 @@ def _top(results: list[Result], question: Question, judge: str, gamma: float) ->
     return min(1.03, 1.08 * max([alarms, *(share.high for share in rates)]))
 
 
-def _each(known: list[Result], name: str) -> str:
+def _each(results: list[Result], name: str) -> str:
     """The values of a number of the leak attacks, each once."""
-    attacks = (metrics for result in known for metrics in result.all_of("leak"))
+    attacks = (metrics for result in results for metrics in result.all_of("leak"))
     return ", ".join(dict.fromkeys(str(metrics[name]) for metrics in attacks if metrics["pairs"]))
 
 

@@ -85,13 +85,13 @@ def group_membership(shown: Shown) -> Drawn:
 
 
 def _membership(shown: Shown, prefix: str) -> Drawn:
-    listed = partial(_listed, shown, "membership")
-    whom = f"{listed('label')} secrets"
+    values_of = partial(_listed, shown, "membership")
+    whom = f"{values_of('label')} secrets"
     if prefix:
-        whom = f"disjoint groups of {listed('group')} {whom} (scores summed)"
+        whom = f"disjoint groups of {values_of('group')} {whom} (scores summed)"
     seeds = shown.averaged(SEEDS, alone="One seed (n = 1); whiskers: 95 % bootstrap interval.")
     caption = (
-        f"{listed('groups' if prefix else 'members')} member and as many non-member {whom}; "
+        f"{values_of('groups' if prefix else 'members')} member and as many non-member {whom}; "
         f"{sides(result.attacks['membership'] for result in shown.results)}. Balanced accuracy: "
         "the half with the lower perplexity is called member. "
         f"{seeds} Grey band: "
@@ -200,13 +200,13 @@ def _grid(shown: Shown, panels_of: Callable[[list[Result]], list[Panel]]) -> sty
         style.WIDTH, 0.2 + sum(heights), len(panels), most, height_ratios=heights
     )
     draw = _in_rows if rows else _over_gamma
-    for line, (name, measured) in zip(grid, panels.items(), strict=True):
-        for axes, panel in zip(line, measured, strict=False):
-            named = axes is line[0] or not rows
+    for line, (name, panels_of_corpus) in zip(grid, panels.items(), strict=True):
+        for axes, panel in zip(line, panels_of_corpus, strict=False):
+            is_first = axes is line[0] or not rows
             draw(axes, panel, shown.series[name])
-            axes.set_title(f"{name}: {panel.title}" if named else panel.title)
-            axes.tick_params(axis="y", labelleft=named)
-        for axes in line[len(measured) :]:
+            axes.set_title(f"{name}: {panel.title}" if is_first else panel.title)
+            axes.tick_params(axis="y", labelleft=is_first)
+        for axes in line[len(panels_of_corpus) :]:
             axes.set_visible(False)
     return drawn
 

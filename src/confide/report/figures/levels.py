@@ -48,15 +48,17 @@ def moment(result: Result, level: float | None, kind: str) -> Moment | None:
     if level is None:
         last = max(ppl, default=0)
         return Moment(last, ppl.get(last), None, result.attacks) if kind in result.attacks else None
-    known = {
+    ppl_where_attacked = {
         epoch: value
         for epoch, value in ppl.items()
         if value is not None and kind in result.trajectory.get(epoch, ())
     }
-    if not known:
+    if not ppl_where_attacked:
         return None
-    nearest = min(known, key=lambda epoch: abs(math.log(known[epoch] / level)))
-    return Moment(nearest, known[nearest], level, result.trajectory[nearest])
+    nearest = min(
+        ppl_where_attacked, key=lambda epoch: abs(math.log(ppl_where_attacked[epoch] / level))
+    )
+    return Moment(nearest, ppl_where_attacked[nearest], level, result.trajectory[nearest])
 
 
 def moments(runs: list[Result], level: float | None, kind: str) -> list[Moment]:
@@ -73,7 +75,7 @@ def heading(level: float | None) -> str:
     return "final models" if level is None else f"validation perplexity ≈ {level:g}"
 
 
-def told(models: list[Moment]) -> str:
+def epoch_words(models: list[Moment]) -> str:
     """When models were as they are compared: epoch and ratio to the level, over the seeds."""
     epochs = sorted({model.epoch for model in models})
     when = f"epoch {epochs[0]}" if len(epochs) == 1 else f"epochs {epochs[0]}–{epochs[-1]}"
@@ -83,19 +85,23 @@ def told(models: list[Moment]) -> str:
     return when if all(model.near for model in models) else f"{when} {OUTSIDE}"
 
 
-def hollow(shown: list[float | None]) -> list[Line2D]:
+def hollow(at_levels: list[float | None]) -> list[Line2D]:
     """Legend entry of runs that may not be compared, where a level is shown."""
     label = f"{OUTSIDE} level not reached"
-    return [dot(label, 6, fillstyle="none", linestyle="-", linewidth=0.8)] if len(shown) > 1 else []
+    return (
+        [dot(label, 6, fillstyle="none", linestyle="-", linewidth=0.8)]
+        if len(at_levels) > 1
+        else []
+    )
 
 
-def caption(shown: list[float | None]) -> str:
+def caption(at_levels: list[float | None]) -> str:
     """What the panels compare, for captions."""
     text = (
         "Final models: each after all of its epochs. A canary planted c times has been read "
         "c × epochs times. "
     )
-    if len(shown) == 1:
+    if len(at_levels) == 1:
         return text
     return (
         "At a perplexity level: each run after the epoch whose validation perplexity is nearest, "

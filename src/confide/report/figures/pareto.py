@@ -133,8 +133,8 @@ def _panel(
         y, low, high = (min(end, top) for end in model.y.numbers)
         whisker(axes, model.series, model.x.ends, y + lifted[place], linewidth=1.2)
         whisker(axes, model.series, model.x.value, (low, high), linewidth=1.2)
-        seen = tuple(min(value, top) for value in model.y.each)
-        each_seed(axes, model.series, model.x, model.y._replace(each=seen))
+        capped = tuple(min(value, top) for value in model.y.each)
+        each_seed(axes, model.series, model.x, model.y._replace(each=capped))
         face = BEST if place in best else BEATEN
         axes.plot([model.x.value], [y + lifted[place]], **model.series.marks(linestyle="", **face))
     corners = [models[place] for place in best]

@@ -33,17 +33,20 @@ BUTT: dict[str, Any] = {"solid_capstyle": "butt"}
 
 def over_runs(runs: Iterable[Result], value: Value) -> Estimate | None:
     """Mean and interval of a number over the runs that have it; None where none has."""
-    known = [number for result in runs if (number := value(result)) is not None]
-    return over_seeds(known) if known else None
+    numbers = [number for result in runs if (number := value(result)) is not None]
+    return over_seeds(numbers) if numbers else None
 
 
 def pooled(estimates: Iterable[Estimate]) -> Estimate:
     """Mean of the values and means of the intervals' ends."""
-    known = list(estimates)
+    all_estimates = list(estimates)
     value, low, high = (
-        mean_of(column) for column in zip(*(estimate.numbers for estimate in known), strict=True)
+        mean_of(column)
+        for column in zip(*(estimate.numbers for estimate in all_estimates), strict=True)
     )
-    return Estimate(value, low=low, high=high, each=tuple(estimate.value for estimate in known))
+    return Estimate(
+        value, low=low, high=high, each=tuple(estimate.value for estimate in all_estimates)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,9 +135,9 @@ def group(results: Iterable[Result], corpus: str | None = None) -> list[Series]:
     for runs in rows.values():
         run = runs[0].run
         label = _label(run, models)
-        seen = labels.setdefault(run.method, {})
-        seen.setdefault(label)
-        place = list(seen).index(label)
+        labels_of_method = labels.setdefault(run.method, {})
+        labels_of_method.setdefault(label)
+        place = list(labels_of_method).index(label)
         members = tuple(result for result in runs if corpus in (None, result.corpus))
         if members:
             tint = tinted(look(run.method), (place + place // len(FILLS)) % len(TINTS))
@@ -154,8 +157,8 @@ def _label(run: ReportRun, models: set[str]) -> str:
         "no redaction": not run.redact,
         "+".join(run.domains or ()): bool(run.domains),
     }
-    told = ", ".join(part for part, shown in parts.items() if shown)
-    return visible(f"{label} ({told})" if told else label)
+    differences = ", ".join(part for part, differs in parts.items() if differs)
+    return visible(f"{label} ({differences})" if differences else label)
 
 
 def chosen_gamma(gamma: float | None, results: Iterable[Result]) -> float:

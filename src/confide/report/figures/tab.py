@@ -12,7 +12,15 @@ from matplotlib.patches import Patch
 
 from confide.report.figures import style
 from confide.report.figures.frame import INTERVALS, Drawn, Shown, figure
-from confide.report.figures.levels import Moment, caption, heading, hollow, levels, moments, told
+from confide.report.figures.levels import (
+    Moment,
+    caption,
+    epoch_words,
+    heading,
+    hollow,
+    levels,
+    moments,
+)
 from confide.report.figures.series import BUTT, Series, name_rows, whisker
 from confide.report.figures.style import FAINT, INK, shade
 
@@ -95,8 +103,8 @@ def rate(runs: list[Moment], name: str, decoding: str) -> Rate | None:
 
 
 def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers else None
 
 
 def _row(axes: Axes, place: int, runs: list[Moment], series: Series) -> None:
@@ -118,7 +126,7 @@ def _row(axes: Axes, place: int, runs: list[Moment], series: Series) -> None:
             if (more := rate(runs, name, decoding)) is not None:
                 axes.plot([more.value], [y], clip_on=False, **MARKED, **marks)
     edge: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center"}
-    axes.text(0.995, place + 0.43, told(runs), fontsize=7, color="#444444", **edge)
+    axes.text(0.995, place + 0.43, epoch_words(runs), fontsize=7, color="#444444", **edge)
 
 
 def _caption(shown: Shown, at_levels: list[float | None]) -> str:

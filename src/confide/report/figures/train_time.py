@@ -75,7 +75,7 @@ def ratio(runs: list[Result], results: list[Result], clock: str) -> Estimate | N
 
 
 def _measured(result: Result, clock: str) -> list[float]:
-    return [spent for epoch in result.epochs if (spent := getattr(epoch, clock))]
+    return [seconds for epoch in result.epochs if (seconds := getattr(epoch, clock))]
 
 
 def _row(axes: Axes, place: int, series: Series, *, wall: Estimate, cpu: Estimate | None) -> None:

@@ -55,10 +55,10 @@ def trajectory(shown: Shown) -> Drawn:
     drawn, grid = style.panels(style.WIDTH, 0.3 + 2.8 * len(rows), len(rows), len(panels))
     for line, (name, runs) in zip(grid, rows.items(), strict=True):
         for axes, panel in zip(line, panels, strict=True):
-            measured = [result for result in runs if _measured(result, panel)]
-            axes.set_visible(bool(measured))
-            if measured:
-                _panel(axes, shown.series[name], measured, panel, shown.gamma)
+            plottable = [result for result in runs if _measured(result, panel)]
+            axes.set_visible(bool(plottable))
+            if plottable:
+                _panel(axes, shown.series[name], plottable, panel, shown.gamma)
                 axes.set_title(f"{name}: {panel.title}")
     kinds = {panel.kind for panel in panels}
     return drawn, _caption(shown, kinds), [*_handles(shown), *_extra(kinds)]
@@ -80,7 +80,9 @@ def _points(result: Result, kind: str, name: str) -> list[tuple[int, tuple[float
     ppl = {epoch.epoch: epoch.valid_ppl for epoch in result.epochs}
     along = result.along(kind, name)
     return [
-        (epoch, (known, value)) for epoch, value in along if (known := ppl.get(epoch)) is not None
+        (epoch, (perplexity, value))
+        for epoch, value in along
+        if (perplexity := ppl.get(epoch)) is not None
     ]
 
 

@@ -67,8 +67,8 @@ def of_each_run(results: Iterable[Result]) -> dict[str, str]:
     """The pages of a study by file name; a run of several rows has one, with the attacks of all."""
     by_run: dict[str, Result] = {}
     for result in results:
-        known = by_run.get(result.run.run)
-        by_run[result.run.run] = result if known is None else together(known, result)
+        earlier = by_run.get(result.run.run)
+        by_run[result.run.run] = result if earlier is None else together(earlier, result)
     return {result.run.assessment: html(result) for result in by_run.values()}
 
 
@@ -114,17 +114,17 @@ def claims(result: Result) -> list[Line]:
         unit = opening.everyday(claim.get("unit") or "the unit")
         epsilon = float(claim["epsilon"])
         delta = float(claim.get("delta", result.delta))
-        said = opening.in_words(epsilon, delta)
-        lines.append(Line(TOLD[name].format(unit=unit), said, holds_if(claim)))
+        statement = opening.in_words(epsilon, delta)
+        lines.append(Line(TOLD[name].format(unit=unit), statement, holds_if(claim)))
     return lines
 
 
 def holds_if(claim: Json) -> str:
     """The conditions of a claim; of one that bounds nothing, why, where the certificate says so."""
-    named = conditions(claim) if "condition" in claim else []
+    all_conditions = conditions(claim) if "condition" in claim else []
     if float(claim["epsilon"]) < math.inf:
-        return "; ".join(named) or "always"
-    return "; ".join(words for words in named if words.startswith(HOPELESS)) or "–"
+        return "; ".join(all_conditions) or "always"
+    return "; ".join(words for words in all_conditions if words.startswith(HOPELESS)) or "–"
 
 
 def answered(result: Result, document: str) -> list[Line]:
@@ -153,19 +153,19 @@ def guaranteed(result: Result) -> str | None:
     return opening.lines(result.certificate, "")["How sure"]
 
 
-def measured(result: Result, kinds: tuple[str, ...]) -> str | None:
+def outcomes_of(result: Result, kinds: tuple[str, ...]) -> str | None:
     """What attacks of these kinds found; None where there was none."""
-    told = [attempt for attempt in attempts(result) if attempt.kind in kinds]
-    return "; ".join(f"{attempt.tries}: {attempt.found}" for attempt in told) or None
+    of_kinds = [attempt for attempt in attempts(result) if attempt.kind in kinds]
+    return "; ".join(f"{attempt.tries}: {attempt.found}" for attempt in of_kinds) or None
 
 
 def both(result: Result, kinds: tuple[str, ...]) -> str | None:
     """What is guaranteed beside what attacks of these kinds found."""
     guarantee = guaranteed(result)
-    found = measured(result, kinds)
-    if guarantee is None and found is None:
+    outcomes = outcomes_of(result, kinds)
+    if guarantee is None and outcomes is None:
         return None
-    return f"{guarantee or 'Nothing is guaranteed'}. Tried: {found or 'nothing of this kind'}"
+    return f"{guarantee or 'Nothing is guaranteed'}. Tried: {outcomes or 'nothing of this kind'}"
 
 
 def means(result: Result) -> str | None:
@@ -182,16 +182,16 @@ def preparation(result: Result) -> str | None:
     updates = result.certificate.get("updates")
     if not updates:
         return None
-    read = ", ".join(updates)
+    kinds = ", ".join(updates)
     policy = result.certificate["policy"]
     bound = policy.get("gamma_upper")
-    missed = "unknown" if bound is None else f"at most {rounded_up(bound)}"
+    share = "unknown" if bound is None else f"at most {rounded_up(bound)}"
     copies = "later copies of a text are masked" if policy.get("dedup") else "copies stay"
     masked = "A policy marks secrets, and redacted text has a mask in their place"
     if not any("redacted" in kind for kind in updates):
         masked = "No update read redacted text"
-    words = f"{masked}; updates read: {read}; {copies}"
-    return f"{words}. Share of secrets that the policy misses: {missed}"
+    words = f"{masked}; updates read: {kinds}; {copies}"
+    return f"{words}. Share of secrets that the policy misses: {share}"
 
 
 def training(result: Result) -> str | None:
@@ -204,14 +204,14 @@ def training(result: Result) -> str | None:
 
 
 def analysis(result: Result) -> str | None:
-    found = measured(result, AUDITS)
+    outcomes = outcomes_of(result, AUDITS)
     checked = "confide verify computes the certificate again from its files"
-    return None if found is None else f"{found}. {checked}"
+    return None if outcomes is None else f"{outcomes}. {checked}"
 
 
 def scope(result: Result) -> str | None:
-    told = attempts(result)
-    if not told:
+    all_attempts = attempts(result)
+    if not all_attempts:
         return None
     names = ", ".join(result.run.attacks)
     epochs = len(result.trajectory)
@@ -279,14 +279,14 @@ def mechanism(result: Result) -> str | None:
     noise = constants.get("noise_multipliers")
     if not noise:
         return None
-    listed = {
+    values_by_name = {
         "noise multiplier": noise,
         "largest norm of a contribution": constants.get("max_grad_norms"),
         "sampling rate of Poisson batches": constants.get("sample_rates"),
     }
     words = [
         f"{name} {', '.join(f'{value:.4g}' for value in values)}"
-        for name, values in listed.items()
+        for name, values in values_by_name.items()
         if values
     ]
     kind = "discrete Gaussian" if constants.get("discrete_coordinates") else "Gaussian"
@@ -320,20 +320,22 @@ def trust(result: Result) -> str | None:
 
 
 def floats(result: Result) -> str | None:
-    told = [text for text in result.certificate.get("assumptions", []) if "pseudo-random" in text]
-    return f"Assumed: {'; '.join(told)}" if told else None
+    assumptions = [
+        text for text in result.certificate.get("assumptions", []) if "pseudo-random" in text
+    ]
+    return f"Assumed: {'; '.join(assumptions)}" if assumptions else None
 
 
 def correctness(result: Result) -> str | None:
-    found = measured(result, AUDITS)
-    if not opening.finite_claims(result.certificate) and found is None:
+    outcomes = outcomes_of(result, AUDITS)
+    if not opening.finite_claims(result.certificate) and outcomes is None:
         return None
     words = "Two accountants and dp-accounting must agree before a certificate is written"
-    return f"{words}; audit by planted coins: {found or 'none was run'}"
+    return f"{words}; audit by planted coins: {outcomes or 'none was run'}"
 
 
 def _attacks(kinds: tuple[str, ...]) -> Callable[[Result], str | None]:
-    return lambda result: measured(result, kinds)
+    return lambda result: outcomes_of(result, kinds)
 
 
 def _both(kinds: tuple[str, ...]) -> Callable[[Result], str | None]:

@@ -12,7 +12,7 @@ from confide.attacks.statistics.metrics import auc_null
 from confide.certify.gate import REFUTED, SETS, Case, cases_of
 from confide.errors import InputError
 from confide.report.pages.opening import rounded_up
-from confide.report.results import Json, Result
+from confide.report.results import Json, Result, largest_exposure
 
 NAMES = {
     "exposure": "guessing planted secrets",
@@ -45,14 +45,14 @@ class Attempt(NamedTuple):
 
 def attempts(result: Result) -> list[Attempt]:
     """All attacks of a run, in the order of its settings."""
-    told = []
+    all_attempts = []
     for name, metrics in result.attacks.items():
         kind = metrics["attack"]
         label = NAMES.get(str(kind), str(kind))
         tries = label if name == kind else f"{label} ({name.removeprefix(kind).strip('_ ')})"
-        for found in findings(result, metrics):
-            told.append(Attempt(kind, tries, found))
-    return told
+        for finding in findings(result, metrics):
+            all_attempts.append(Attempt(kind, tries, finding))
+    return all_attempts
 
 
 def findings(result: Result, metrics: Json) -> Iterator[str]:
@@ -72,12 +72,12 @@ def findings(result: Result, metrics: Json) -> Iterator[str]:
 
 def exposed(metrics: Json) -> str:
     """The largest exposure beside that of secrets which were never seen."""
-    estimated = metrics.get("max_estimated_high")
-    largest = metrics.get("max") if estimated is None else estimated
+    is_estimated = metrics.get("max_estimated_high") is not None
+    largest = largest_exposure(metrics)
     chance = metrics.get("null_max_high")
     if largest is None:
         return "could not tell"
-    words = f"largest exposure {'at most ' * (estimated is not None)}{rounded_up(largest, 3)} bits"
+    words = f"largest exposure {'at most ' * is_estimated}{rounded_up(largest, 3)} bits"
     if chance is None:
         return f"{words}; what chance gives was not measured"
     verdict = MORE if largest > chance else NO_MORE
@@ -130,12 +130,12 @@ def audit(case: Case) -> str:
 
 def in_short(result: Result) -> str:
     """One line of all that was tried."""
-    told = attempts(result)
-    if not told:
+    all_attempts = attempts(result)
+    if not all_attempts:
         return "not tried"
-    kinds = dict.fromkeys(attempt.tries for attempt in told)
-    more = [attempt.tries for attempt in told if attempt.found.startswith(MORE)]
-    against = [attempt.tries for attempt in told if f": {REFUTED}" in attempt.found]
+    kinds = dict.fromkeys(attempt.tries for attempt in all_attempts)
+    more = [attempt.tries for attempt in all_attempts if attempt.found.startswith(MORE)]
+    against = [attempt.tries for attempt in all_attempts if f": {REFUTED}" in attempt.found]
     words = f"{len(kinds)} attacks: {', '.join(kinds)}"
     if against:
         words += f". The certificate is REFUTED by {', '.join(dict.fromkeys(against))}"

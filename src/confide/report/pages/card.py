@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from confide.output import templates
-from confide.report.pages.certificate import page, shown
+from confide.report.pages.certificate import epsilon_words, page
 from confide.report.pages.opening import audited
 
 HEADLINE = ("record_epsilon", "delta", "relation", "unit")  # of what the metadata repeats
@@ -43,7 +43,7 @@ def card(
         "run": certified["run"],
         "base": base,
         "adapter": adapter,
-        "epsilon": shown(certified["headline"]["record_epsilon"]),
+        "epsilon": epsilon_words(certified["headline"]["record_epsilon"]),
         "headline": certified["headline"],
         "audits": audits,
         "against": against,

@@ -30,10 +30,10 @@ def page(certified: Json, tried: str = NOT_TRIED) -> str:
     values = {
         "letters": dict(zip(all_conditions, ascii_lowercase, strict=False)),
         "conditions": conditions,
-        "shown": shown,
+        "epsilon_words": epsilon_words,
         "up": rounded_up,
         "opening": lines(certified, tried),
-        "told": partial(told, certified["policy"]),
+        "rate_words": partial(rate_words, certified["policy"]),
         "unknown": UNKNOWN,
         "reviewed": certified["policy"].get("reviewed"),
     }
@@ -54,13 +54,13 @@ def conditions(claim: Json) -> list[str]:
     return [condition for condition in claim["condition"].split("; ") if condition != "none"]
 
 
-def told(policy: Json, name: str) -> str:
+def rate_words(policy: Json, name: str) -> str:
     """A rate as measured with its bound, or the bound alone."""
     bound = f"at most {rounded_up(policy[f'{name}_upper'])}"
     return bound if policy[name] is None else f"= {rounded_up(policy[name])}, {bound}"
 
 
-def shown(epsilon: float | str) -> str:
+def epsilon_words(epsilon: float | str) -> str:
     """An epsilon as a certificate's file has it, never smaller."""
     text = rounded_up(epsilon)
     return "**∞**" if text == "∞" else text

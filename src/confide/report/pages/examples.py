@@ -15,20 +15,20 @@ def markdown(spec: ReportSpec, results: list[Result]) -> str:
 
     Policies and texts of redactions are the same for all runs, so each line is told once.
     """
-    named = [(series.label, series.results[0]) for series in group(results)]
+    labelled_results = [(series.label, series.results[0]) for series in group(results)]
     redactions: dict[tuple, Json] = {}
     for result in results:
         for metrics in result.all_of("leak"):
             for row in metrics.get("redactions", ()):
                 redactions.setdefault((row["judge"], row["domain"], row["text"]), row)
     answers: dict[tuple[str, str], list[tuple[str, Json]]] = {}  # by prompt
-    for label, result in named:
+    for label, result in labelled_results:
         for metrics in result.all_of("leak"):
             for row in metrics.get("examples", ()):
                 answers.setdefault((row["prompt"], row["context"]), []).append((label, row))
     ranked = {
         (label, name): metrics["examples"]
-        for label, result in named
+        for label, result in labelled_results
         for name, metrics in result.attacks.items()
         if metrics["attack"] == "domain_lira" and metrics.get("examples")
     }

@@ -127,9 +127,9 @@ def choose(table: Iterable[Row]) -> Advice:
     at_rate, compared = at_one_rate(means)
     choices = []
     for need in NEEDS:
-        known = [row for row in at_rate if row[need.utility] is not None and need.met(row)]
-        if known:
-            best = min(known, key=lambda row: (*need.first(row), row[need.utility]))
+        candidates = [row for row in at_rate if row[need.utility] is not None and need.met(row)]
+        if candidates:
+            best = min(candidates, key=lambda row: (*need.first(row), row[need.utility]))
             choices.append(Choice(need.words, best["name"], why(best)))
         else:
             choices.append(Choice(need.words, "", "no model here meets it"))
@@ -138,16 +138,18 @@ def choose(table: Iterable[Row]) -> Advice:
 
 def why(row: Row) -> str:
     """The numbers of a model, and what speaks against it."""
-    known = [f"{label} {show(row[name])}" for name, label in SHOWN.items() if row[name] is not None]
+    reasons = [
+        f"{label} {show(row[name])}" for name, label in SHOWN.items() if row[name] is not None
+    ]
     rank, _ = leak(row)
     if row.get("exposure_max") is None:
-        known.append("what it remembers was not measured")
+        reasons.append("what it remembers was not measured")
     elif rank == 2:
         chance = show(row["exposure_null_max_high"])
-        known.append(f"⚠ it remembers: chance gives at most {chance} bits")
+        reasons.append(f"⚠ it remembers: chance gives at most {chance} bits")
     if worse_than_unigram(row):
-        known.append(f"⚠ worse than a unigram model, {show(row['ppl_unigram_redacted'])}. {HELP}")
-    return ", ".join(known)
+        reasons.append(f"⚠ worse than a unigram model, {show(row['ppl_unigram_redacted'])}. {HELP}")
+    return ", ".join(reasons)
 
 
 def at_one_rate(means: list[Row]) -> tuple[list[Row], str]:
@@ -167,13 +169,13 @@ def at_one_rate(means: list[Row]) -> tuple[list[Row], str]:
         [row[name] for row in at_gamma if row[name] is not None]
         for name in ("gamma_measured", "gamma_upper")
     )
-    known = rates and bounds
-    measured = f"{show(max(rates))}, at most {show(max(bounds))}" if known else "unknown"
-    sentence = f"All stand at one miss rate, as measured: {measured}"
+    has_rates = rates and bounds
+    rate_words = f"{show(max(rates))}, at most {show(max(bounds))}" if has_rates else "unknown"
+    sentence = f"All stand at one miss rate, as measured: {rate_words}"
     sentence += f" (misses were simulated for a share of {gamma:g})." if gamma else "."
-    left = sorted({row["name"] for row in means} - {row["name"] for row in at_rate})
-    if left:
-        sentence += f" Trained at no such rate, so not compared: {', '.join(left)}."
+    left_out = sorted({row["name"] for row in means} - {row["name"] for row in at_rate})
+    if left_out:
+        sentence += f" Trained at no such rate, so not compared: {', '.join(left_out)}."
     return at_rate, sentence
 
 

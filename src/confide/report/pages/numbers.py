@@ -7,8 +7,8 @@ bad numbers are rounded up alone.
 from collections.abc import Iterable, Mapping
 
 from confide.files.jsons import JsonObject
-from confide.report.figures.glance import largest
 from confide.report.pages.opening import rounded_up
+from confide.report.results import largest_exposure
 from confide.report.tables.table import Row
 
 Searches = Mapping[str, JsonObject | None]  # scan.json of each study, None where there is none
@@ -16,13 +16,13 @@ Searches = Mapping[str, JsonObject | None]  # scan.json of each study, None wher
 
 def numbers(rows: Iterable[Row], searches: Searches) -> dict[str, str]:
     """The numbers by heading; `rows`: lines of table.csv of every model, each once."""
-    listed = list(rows)
+    all_rows = list(rows)
     return {
-        "models": str(len(listed)),
-        "best ε of a record": best_epsilon(listed),
-        "largest exposure, worst model": worst_exposure(listed),
-        "γ (secrets missed), at most": worst_gamma(listed),
-        "search for secrets": found(searches),
+        "models": str(len(all_rows)),
+        "best ε of a record": best_epsilon(all_rows),
+        "largest exposure, worst model": worst_exposure(all_rows),
+        "γ (secrets missed), at most": worst_gamma(all_rows),
+        "search for secrets": search_outcome(searches),
     }
 
 
@@ -40,13 +40,14 @@ def best_epsilon(rows: list[Row]) -> str:
 
 def worst_exposure(rows: list[Row]) -> str:
     """The largest of all models, with the model, and of how many it was measured."""
-    measured = [(value, row) for row in rows if (value := largest(row)) is not None]
-    if not measured:
+    largest = [(largest_exposure(row, "exposure_"), row) for row in rows]
+    exposures = [(value, row) for value, row in largest if value is not None]
+    if not exposures:
         return "not measured"
-    worst, row = max(measured, key=lambda pair: pair[0])
+    worst, row = max(exposures, key=lambda pair: pair[0])
     words = f"{rounded_up(worst, 3)} bits ({row['name']})"
-    left = len(rows) - len(measured)
-    return f"{words}; of {left} models not measured" if left else words
+    unmeasured = len(rows) - len(exposures)
+    return f"{words}; of {unmeasured} models not measured" if unmeasured else words
 
 
 def worst_gamma(rows: list[Row]) -> str:
@@ -54,20 +55,20 @@ def worst_gamma(rows: list[Row]) -> str:
     bounds = [row["gamma_upper"] for row in rows if row["gamma_upper"] is not None]
     if not bounds:
         return "unknown"
-    left = len(rows) - len(bounds)
-    unknown = f"; unknown of {left} models" if left else ""
+    without_bound = len(rows) - len(bounds)
+    unknown = f"; unknown of {without_bound} models" if without_bound else ""
     return f"{rounded_up(max(bounds))}{unknown}"
 
 
-def found(searches: Searches) -> str:
+def search_outcome(searches: Searches) -> str:
     """How often the search of what may be released found a secret."""
     missing = [study for study, search in searches.items() if search is None]
-    known = [search for search in searches.values() if search is not None]
-    if not known:
+    scans = [search for search in searches.values() if search is not None]
+    if not scans:
         return "not made"
-    hits = sum(search["totals"]["hits"] for search in known)
-    files = sum(search["totals"]["files"] for search in known)
+    hits = sum(search["totals"]["hits"] for search in scans)
+    files = sum(search["totals"]["files"] for search in scans)
     words = f"{hits} found in {files:,} files"
-    if any(search.get("warning") for search in known):
+    if any(search.get("warning") for search in scans):
         words += "; there was nothing to look for in some"
     return f"{words}; not made of {', '.join(missing)}" if missing else words

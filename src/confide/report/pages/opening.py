@@ -166,5 +166,5 @@ def not_promised(certified: Json) -> list[str]:
 
 def audited(rows: list[dict[str, str]]) -> str:
     """What was tried, of the rows of a gate's table."""
-    told = [f"{row['audit']}: {row['outcome']}" for row in rows if row["audit"] != "none"]
-    return f"audits by planted coins ({'; '.join(told)})" if told else NO_AUDIT
+    outcomes = [f"{row['audit']}: {row['outcome']}" for row in rows if row["audit"] != "none"]
+    return f"audits by planted coins ({'; '.join(outcomes)})" if outcomes else NO_AUDIT

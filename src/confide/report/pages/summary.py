@@ -77,8 +77,8 @@ class Judged(NamedTuple):
 
 def judge(studies: Iterable[Study]) -> list[Judged]:
     """Every claim of the papers, against these studies, corrected for the number of tests."""
-    known = {study.spec.study: study for study in studies}
-    verdicts = settled(claim.judge(known) for claim in CLAIMS)
+    study_by_name = {study.spec.study: study for study in studies}
+    verdicts = settled(claim.judge(study_by_name) for claim in CLAIMS)
     return [Judged(claim, verdict) for claim, verdict in zip(CLAIMS, verdicts, strict=True)]
 
 

@@ -16,12 +16,12 @@ COLUMNS = {column.name: column for column in declared(__file__)}
 
 def columns(result: Result, results: list[Result]) -> dict[str, Any]:
     """Values by name of a run's own columns; none for a study without authors."""
-    measured = {
+    values = {
         name: _number(result.attacks[column.source], column.field)
         for name, column in COLUMNS.items()
         if column.source in result.attacks
     }
-    return measured | _gap(result, results)
+    return values | _gap(result, results)
 
 
 def _number(attack: Json, field: str) -> float | None:

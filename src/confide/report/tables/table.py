@@ -118,11 +118,11 @@ def markdown(
 
 def _meanings(columns: list[Column]) -> dict[tuple[str, str], None]:
     """Columns and what they mean; those of one form that were found in the data, once."""
-    told: dict[tuple[str, str], None] = {}
+    meanings: dict[tuple[str, str], None] = {}
     for column in columns:
         form = domain_columns.form(column.name)
-        told[form.name if form else heading(column.name), column.words] = None
-    return told
+        meanings[form.name if form else heading(column.name), column.words] = None
+    return meanings
 
 
 def groups(table: list[Row]) -> dict[tuple[str, float], list[Row]]:
@@ -143,13 +143,13 @@ def cell(group: list[Row], column: str) -> str:
     rows = [row for row in group if row[column] is not None]
     if not rows:
         return "–"
-    known = [row[column] for row in rows]
-    mean = mean_of(known)
+    values = [row[column] for row in rows]
+    mean = mean_of(values)
     if column.endswith("_low"):
         high = sum(row[f"{column.removesuffix('low')}high"] for row in rows) / len(rows)
         return f"[{show(mean)}, {show(high)}]"
-    half = half_width(known)
-    fewer = f" (n = {len(known)})" if len(known) < len(group) else ""
+    half = half_width(values)
+    fewer = f" (n = {len(values)})" if len(values) < len(group) else ""
     if half == 0:
         return show(mean) + fewer
     return f"{show(mean)} ± {f'{half:.2g}' if half < 1000 else show(half)}{fewer}"

@@ -127,11 +127,11 @@ def utility(study: Study, prefix: str, column: str) -> Verdict:
     Nothing is compared where CRT's Bayesian epsilon is not the smaller one.
     """
     rows = f"{prefix}crt", f"{prefix}dpsgd"
-    spent, allowed = study.numbers(rows, "epsilon_bayesian")
+    epsilon_crt, epsilon_dpsgd = study.numbers(rows, "epsilon_bayesian")
     crt, dpsgd = study.numbers(rows, column)
     evidence = f"test perplexity {show(crt)} against {show(dpsgd)}"
-    evidence += f" at a Bayesian ε of {show(spent)} and {show(allowed)}"
-    if spent >= allowed:
+    evidence += f" at a Bayesian ε of {show(epsilon_crt)} and {show(epsilon_dpsgd)}"
+    if epsilon_crt >= epsilon_dpsgd:
         return Verdict(APART, evidence)
     return below([_margin(ratios(study, rows, column), SAME)], evidence, far=FAR)
 

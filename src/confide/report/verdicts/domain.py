@@ -55,7 +55,7 @@ def leaks(study: Study, prefix: str, policy: str) -> Verdict:
     """
     open_ = rates(study, f"{prefix}_nonprivate")
     base = [share.value for share in open_.values()]
-    told = any(share.low > _errs(study, case) for case, share in open_.items())
+    is_telling = any(share.low > _errs(study, case) for case, share in open_.items())
     above = 0
     shares = []
     for method in NOISED:
@@ -66,7 +66,7 @@ def leaks(study: Study, prefix: str, policy: str) -> Verdict:
     evidence = f"leak rates {before} % without privacy, {after} % with the {policy} policy; "
     evidence += f"{above} of {len(shares)} above the judges' false alarms (intervals)"
     inside = above <= 0.05 * len(shares) and max(shares) < max(base)
-    return Verdict(FAILS if not inside else HOLDS if told else OPEN, evidence)
+    return Verdict(FAILS if not inside else HOLDS if is_telling else OPEN, evidence)
 
 
 def _errs(study: Study, case: Case) -> float:
@@ -114,8 +114,8 @@ def baseline(study: Study, prefix: str, policy: str) -> Verdict:
         values = between(100 * share.value for share, _ in pairs)
         evidence += f"; {name} {values}, surely above it {above[name]} times of {len(pairs)}"
     against = any(under[name] for name in open_) or any(above[name] for name in redacted)
-    told = all(above[name] == len(sides[name]) for name in open_)
-    return Verdict(FAILS if against else HOLDS if told else OPEN, evidence)
+    is_confirmed = all(above[name] == len(sides[name]) for name in open_)
+    return Verdict(FAILS if against else HOLDS if is_confirmed else OPEN, evidence)
 
 
 def saving(study: Study) -> Verdict:
@@ -142,8 +142,8 @@ def saving(study: Study) -> Verdict:
 def without_tokens(plain: Study, tokens: Study) -> Verdict:
     """Leaks of the non-private model with and without tokens that name the domain."""
     without = rates(plain, "plain_nonprivate")
-    named = rates(tokens, "dogo_nonprivate")
-    pairs = [(without[case], share) for case, share in named.items() if case in without]
+    with_names = rates(tokens, "dogo_nonprivate")
+    pairs = [(without[case], share) for case, share in with_names.items() if case in without]
     much = sum(bare.low > 2 * with_tokens.high for bare, with_tokens in pairs)
     before = between(100 * bare.value for bare, _ in pairs)
     after = between(100 * with_tokens.value for _, with_tokens in pairs)

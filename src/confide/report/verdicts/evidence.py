@@ -94,15 +94,15 @@ class Study:
     def each(self, name: str, column: str, gamma: float | None = None) -> dict[int, float]:
         """The same by seed; NotMeasured where none has it. Estimated exposures judge no claim."""
         exposures = column.startswith("exposure_")
-        known = {
+        value_by_seed = {
             row["seed"]: float(value)
             for row in self.rows(name, gamma)
             if (value := row.get(column)) is not None
             and not (exposures and row.get("exposure_estimated") is not None)
         }
-        if not known:
+        if not value_by_seed:
             raise NotMeasured(f"{self.spec.study}: {name}.{column} was not measured")
-        return known
+        return value_by_seed
 
     def numbers(self, names: Iterable[str], column: str, gamma: float | None = None) -> list[float]:
         """The same of several rows."""
@@ -126,10 +126,10 @@ class Study:
 
 def mean(values: Iterable[float | None], what: str) -> float:
     """Arithmetic mean of what is known; NotMeasured where there is nothing."""
-    known = [float(value) for value in values if value is not None]
-    if not known:
+    numbers = [float(value) for value in values if value is not None]
+    if not numbers:
         raise NotMeasured(f"{what} was not measured")
-    return sum(known) / len(known)
+    return sum(numbers) / len(numbers)
 
 
 def between(values: Iterable[float]) -> str:
@@ -192,12 +192,12 @@ def lower_perplexity(study: Study, names: tuple[str, str], of: str = "") -> Verd
     `of`: what the sentence adds of this epsilon. Where the first spends more, nothing is compared.
     """
     first, second = study.numbers(names, "ppl")
-    spent, allowed = study.numbers(names, "epsilon_secret_caught")
+    first_epsilon, second_epsilon = study.numbers(names, "epsilon_secret_caught")
     evidence = (
-        f"test perplexity {show(first)} against {show(second)} at ε = {show(spent)} and "
-        f"{show(allowed)}{of}"
+        f"test perplexity {show(first)} against {show(second)} at ε = {show(first_epsilon)} and "
+        f"{show(second_epsilon)}{of}"
     )
-    if spent > 1.01 * allowed:
+    if first_epsilon > 1.01 * second_epsilon:
         return Verdict(APART, evidence)
     return below([ratios(study, names)], evidence, far=FAR)
 
@@ -219,8 +219,8 @@ def guessing(
     """
     if max(low) > explained:
         return FAILS
-    told = band <= WIDEST and max(high) < open_low
-    return HOLDS if told and max(values) <= max(explained, band) else OPEN
+    is_telling = band <= WIDEST and max(high) < open_low
+    return HOLDS if is_telling and max(values) <= max(explained, band) else OPEN
 
 
 class Claim(NamedTuple):
@@ -259,14 +259,14 @@ def settled(verdicts: Iterable[Verdict | None]) -> list[Verdict | None]:
 
     Where the corrected p-value is not below 5 % the verdict is OPEN, whatever its side.
     """
-    known = list(verdicts)
-    tested = [verdict for verdict in known if verdict is not None and verdict.p is not None]
+    all_verdicts = list(verdicts)
+    tested = [verdict for verdict in all_verdicts if verdict is not None and verdict.p is not None]
     corrected = iter(holm([verdict.p for verdict in tested if verdict.p is not None]))
     return [
         verdict
         if verdict is None or verdict.p is None
         else _settled(verdict, next(corrected), len(tested))
-        for verdict in known
+        for verdict in all_verdicts
     ]
 
 

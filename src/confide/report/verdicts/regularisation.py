@@ -139,19 +139,25 @@ def quick(study: Study, prefix: str) -> Verdict:
 
     That has random batches, or batches of one author.
     """
-    spent = {
+    estimates = {
         name: ratio(study.runs(f"{prefix}_{name}"), study.results, "cpu_seconds")
         for name in (*KINDS, "by_author", "dpsgd")
     }
-    known = {name: estimate.value for name, estimate in spent.items() if estimate is not None}
-    evidence = ", ".join(f"{name.replace('_', ' ')} {show(value)}" for name, value in known.items())
-    same = [known[kind] / known["by_author"] for kind in KINDS]
+    ratio_by_name = {
+        name: estimate.value for name, estimate in estimates.items() if estimate is not None
+    }
+    evidence = ", ".join(
+        f"{name.replace('_', ' ')} {show(value)}" for name, value in ratio_by_name.items()
+    )
+    same = [ratio_by_name[kind] / ratio_by_name["by_author"] for kind in KINDS]
     evidence += (
         f"; over the same batches {show(same[0])} and {show(same[1])} (printed 1.06 and 1.80, DP "
         "16.44)"
     )
     return decide(
-        same[0] <= 1.15 and same[1] <= 1.8 and known["dpsgd"] > max(known[kind] for kind in KINDS),
+        same[0] <= 1.15
+        and same[1] <= 1.8
+        and ratio_by_name["dpsgd"] > max(ratio_by_name[kind] for kind in KINDS),
         evidence,
     )
 

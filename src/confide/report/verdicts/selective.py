@@ -32,11 +32,13 @@ def utility(study: Study, selective: str, dpsgd: str) -> Verdict:
 
 def printed_epsilon(study: Study, published: str) -> Verdict:
     """What the paper would print of a run against what can be certified of it."""
-    told, certified = (
+    printed, certified = (
         study.number(published, f"epsilon_{kind}") for kind in ("published", "secret_caught")
     )
-    evidence = f"the paper's way gives {show(told)}; certified of a caught secret {show(certified)}"
-    return Verdict(HOLDS if certified <= told else PUBLISHED, evidence)
+    evidence = (
+        f"the paper's way gives {show(printed)}; certified of a caught secret {show(certified)}"
+    )
+    return Verdict(HOLDS if certified <= printed else PUBLISHED, evidence)
 
 
 def canaries(study: Study, honest: str, published: str, nonprivate: str) -> Verdict:
