@@ -123,26 +123,6 @@ def test_a_log_cannot_write_to_the_terminal(tmp_path, capsys):
     assert "\x1b" not in shown and "\u202e" not in shown and "\\x1b[2J" in shown
 
 
-def test_a_group_names_the_logs_of_all_its_jobs():
-    lines = [
-        "[a date]",
-        "Error in group data:",
-        "    jobs:",
-        "        rule split:",
-        "            jobid: 4",
-        "            log: logs/split/a.log (check log file(s) for error details)",
-        "        rule plant:",
-        "            jobid: 5",
-        "            log: logs/a b.log, logs/c.log (check log file(s) for error details)",
-        "[a date]",
-        "rule train:",
-        "    jobid: 6",
-        "    log: logs/train.log (check log file(s) for error details)",
-        "Finished jobid: 4 (Rule: split)",
-    ]
-    assert failures.named_in(lines) == ["logs/a b.log", "logs/c.log"]
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [

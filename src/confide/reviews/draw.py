@@ -19,15 +19,15 @@ from confide.errors import InputError
 from confide.files.io import sha256
 from confide.files.rows import Copy, Found, Join, read_rows
 from confide.policies import covered
+from confide.policies.words import LETTER, UNSPACED
 from confide.text.planted import is_planted_key
 
 STRATA = ("found", "near", "nothing")  # by what the policy and the conservative one say of a text
 ANY = "any label"  # in place of a label: all of them together
 OTHER = "other"  # a label that every review has
 LEAST_SHARE = 10  # a stratum has at least one tenth of the draws, if it has as many texts
-# Scripts without spaces between words, of which each character counts as a word.
-UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
-WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
+# Of scripts without spaces between words each character counts as one.
+WORD = re.compile(rf"[{UNSPACED}]|{LETTER}+")
 
 Mark = tuple[int, int, str]  # start, end and label of a part of a text
 

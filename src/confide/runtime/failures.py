@@ -11,12 +11,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from confide.output.escaping import warn
+from confide.runtime.workflow_log import progress
 
 LOGS = "logs"  # folder of the logs of all jobs
-FAILED = re.compile(r"Error in (?:rule|group) ")
-JOB = re.compile(r"\s+jobid: (\d+)$")
-LOG = re.compile(r"\s+log: (.+) \(check log file\(s\) for error details\)$")
-FINISHED = re.compile(r"Finished jobid: (\d+)\b")
 REASON = re.compile(r"confide \w+: (?:error|failed|fault): ")
 LAST = 1 << 16  # bytes at the end of a log in which its last line is looked for
 NO_REASON = "ended before it could say why: it was stopped, or killed (out of memory?)"
@@ -50,24 +47,8 @@ def failed(folder: Path, lines: Sequence[str], started: float) -> list[str]:
     lines: of Snakemake's own log.
     """
     ended = [log for log in recent(folder, started) if says_why(folder / log)]
-    return sorted({*named_in(lines), *ended})
-
-
-def named_in(lines: Sequence[str]) -> list[str]:
-    """Logs of jobs that failed, and did not come to an end in a later attempt."""
-    logs: dict[str, list[str]] = {}  # by the job's number
-    job = None
-    in_error = False
-    for line in lines:
-        if not line.startswith(" "):
-            in_error = FAILED.match(line) is not None
-        if (finished := FINISHED.match(line)) is not None:
-            logs.pop(finished[1], None)
-        elif in_error and (number := JOB.match(line)) is not None:
-            job = number[1]
-        elif in_error and job is not None and (log := LOG.match(line)) is not None:
-            logs[job] = log[1].split(", ")
-    return [log for logs_of_job in logs.values() for log in logs_of_job]
+    named = [log for job in progress(lines).failed.values() for log in job.logs]
+    return sorted({*named, *ended})
 
 
 def recent(folder: Path, started: float) -> list[str]:

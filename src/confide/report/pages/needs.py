@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from confide.methods import METHODS
 from confide.report.figures.style import look
+from confide.report.results import largest_exposure
 from confide.report.tables.table import Row, groups, show, worse_than_unigram
 
 HELP = "More text, a start from a model of public text, or a larger ε would help."
@@ -63,7 +64,7 @@ def leak(row: Row) -> Key:
 
     Not attacked comes between no leak and a leak. Of estimates the upper end counts.
     """
-    largest = row.get("exposure_max_estimated_high") or row.get("exposure_max")
+    largest = largest_exposure(row, "exposure_")
     chance = row.get("exposure_null_max_high")
     if largest is None or chance is None:
         return (1.0, 0.0)
