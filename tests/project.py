@@ -5,6 +5,7 @@ faults work on.
 import compileall
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -78,6 +79,9 @@ class Project:
 
     def copy(self, folder: Path) -> "Project":
         shutil.copytree(self.folder, folder, symlinks=True)
+        database = folder / "mlflow.db"
+        if database.is_file():
+            move_artifacts(database, self.folder, folder)
         return Project(folder, self.environment, self.python)
 
 
@@ -129,3 +133,14 @@ def project_in(folder: Path, environment: dict[str, str]) -> Project:
     shutil.copy(ROOT / "tests/params.tiny.yaml", folder / "params.yaml")
     compileall.compile_dir(folder / "src", quiet=1)  # once, and not by every copy of the folder
     return Project(folder, environment)
+
+
+def move_artifacts(database: Path, old: Path, new: Path) -> None:
+    """MLflow keeps absolute addresses: without this a copy would write into what it is copied
+    from.
+    """
+    with sqlite3.connect(database) as connection:
+        for table, column in (("experiments", "artifact_location"), ("runs", "artifact_uri")):
+            connection.execute(
+                f"update {table} set {column} = replace({column}, ?, ?)", (str(old), str(new))
+            )

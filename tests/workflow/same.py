@@ -11,6 +11,7 @@ PLACES = ("data/work", "data/tokenizers", "models", "results")
 # in scan.json and scan.csv: what attempts leave
 LEFT = ("logs/", ".snakemake/", "mlflow.db", "results/summary/tracked.json")
 COSTS = ("seconds", "cpu_seconds", "peak_mb")  # of an epoch, of an attack: time and memory
+SEARCHED = re.compile(rb"found in [0-9,]+ files")
 COST = re.compile(rb'("(?:[^"]*\.)?(?:%s)": ?)[^,\n}]+' % "|".join(COSTS).encode())  # in JSON
 
 
@@ -83,10 +84,23 @@ def _columns(rows: list[list[str]], passed_over: set[str]) -> list[list[str]]:
     return found
 
 
+def _page(path: Path) -> bytes:
+    """Without how many files were searched: what attempts leave is among them."""
+    return SEARCHED.sub(b"", path.read_bytes())
+
+
+def _derived(path: Path) -> None:
+    """A page of a table that is compared itself: times and sizes of files are all over it."""
+
+
 READ: dict[str, Callable[[Path], Any]] = {
     ".json": _without_costs,
     ".jsonl": _without_costs,
     ".csv": _table,
     ".md": _markdown,
     "scan.json": _searched,
+    "index.html": _page,
+    "opening.rst": _page,
+    "scan.html": _derived,
+    "table.html": _derived,
 }

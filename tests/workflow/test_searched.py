@@ -12,7 +12,8 @@ from confide.files.io import read_json, sha256
 pytestmark = pytest.mark.slow
 
 OWN = ("results/summary/scan.json", "results/summary/scan.csv")
-LATER = (*OWN, "results/summary/tracked.json")  # written once all else was searched
+PAGES = ("results/summary/scan.html", "results/summary/scan.sarif")
+LATER = (*OWN, *PAGES, "results/summary/tracked.json")  # written once all else was searched
 
 
 def files_below(project, names: list[str]) -> set[str]:

@@ -16,7 +16,7 @@ SRC = HOME / "src" if CHECKED_OUT else HOME.parents[1]
 if CHECKED_OUT:
     sys.path.insert(0, str(SRC))
 
-from confide.config import jobs, studies
+from confide.config import jobs, pulled, studies
 from confide.config.params import FILE, load_layers
 from confide.errors import InputError
 from confide.files import permissions
@@ -123,6 +123,9 @@ PARAMS, PARAMETER_FILES = checked_params()
 RUNS = jobs.runs_of(PARAMS, PARAMS.studies)  # whatever may be asked for
 SELECTED = jobs.runs_of(PARAMS, PARAMS.select)
 SOURCES = jobs.sources(PARAMS)
+if snakemake_internals.is_main_process(workflow) and is_dry_run():
+    if remark := pulled.without_text(SELECTED, Path.cwd()):
+        escaping.warn(remark)
 DATASETS = PARAMS.datasets
 
 

@@ -13,8 +13,9 @@ for study in PARAMS.studies:
                 if stem is not None
             ],
         output:
-            found=report(
-                f"results/studies/{study}/gate.csv",
+            found=f"results/studies/{study}/gate.csv",
+            page=report(
+                f"results/studies/{study}/gate.html",
                 caption="../report/gate.rst",
                 category=escaping.category(PARAMS.studies[study].title),
                 labels={"figure": "certificates against audits"},
@@ -31,6 +32,7 @@ for study in PARAMS.studies:
             code=code("gate"),
         shell:
             "confide gate --spec {params.spec:q} --results results --output {output.found} --junit {output.junit} "
+            "--html {output.page} "
             "2>&1 | tee {log}"
 
 

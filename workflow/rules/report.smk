@@ -35,7 +35,7 @@ for study in PARAMS.studies:
                 for figure in PARAMS.studies[study].figures
             ],
             report(
-                f"results/studies/{study}/table.csv",
+                f"results/studies/{study}/table.html",
                 caption="../report/table.rst",
                 category=escaping.category(PARAMS.studies[study].title),
                 labels={"figure": "table"},
@@ -78,12 +78,7 @@ for page, chosen in PAGES.items():
             [f"models/{run}/metrics.jsonl" for run in jobs.runs_of(PARAMS, chosen)],
             [f"results/studies/{study}/scan.json" for study in chosen],
         output:
-            claims=report(
-                f"results/{page}/claims.csv",
-                caption="../report/claims.rst",
-                category="Summary",
-                labels={"figure": "claims of the papers"},
-            ),
+            claims=f"results/{page}/claims.csv",
             page=report(
                 f"results/{page}/index.html",
                 caption="../report/summary.rst",

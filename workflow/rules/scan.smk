@@ -95,8 +95,10 @@ for study in PARAMS.studies:
             public=public_points(scanned_runs(study)),
         output:
             counts=f"results/studies/{study}/scan.json",
-            table=report(
-                f"results/studies/{study}/scan.csv",
+            table=f"results/studies/{study}/scan.csv",
+            sarif=f"results/studies/{study}/scan.sarif",
+            page=report(
+                f"results/studies/{study}/scan.html",
                 caption="../report/scan.rst",
                 category=escaping.category(PARAMS.studies[study].title),
                 labels={"figure": "files searched for secrets"},
@@ -123,7 +125,8 @@ for study in PARAMS.studies:
             "confide scan --spec {params.spec:q} --points {input.points} --canaries {input.canaries} {params.public} "
             "--files {params.folders} {input.tokenizers} {input.measured} "
             "{params.parameters:q} $(ls -d logs dvc.yaml dvc.lock mlflow.db 2> /dev/null) "
-            "--output {output.counts} --table {output.table} 2>&1 | tee {log}"
+            "--output {output.counts} --table {output.table} --html {output.page} --sarif {output.sarif} "
+            "2>&1 | tee {log}"
 
 
 # All that is pushed, once everything else is done: the pages over several studies and the records of jobs are in no
@@ -142,8 +145,10 @@ for page, chosen in PAGES.items():
             public=public_points(jobs.runs_of(PARAMS, chosen).values()),
         output:
             counts=f"results/{page}/scan.json",
-            table=report(
-                f"results/{page}/scan.csv",
+            table=f"results/{page}/scan.csv",
+            sarif=f"results/{page}/scan.sarif",
+            page=report(
+                f"results/{page}/scan.html",
                 caption="../report/scan.rst",
                 category="Summary",
                 labels={"figure": "files searched for secrets"},
@@ -160,7 +165,8 @@ for page, chosen in PAGES.items():
         shell:
             "confide scan --spec {params.spec:q} --points {input.points} --canaries {input.canaries} {params.public} "
             "--files $(ls -d {params.folders} 2> /dev/null) "
-            "--output {output.counts} --table {output.table} 2>&1 | tee {log}"
+            "--output {output.counts} --table {output.table} --html {output.page} --sarif {output.sarif} "
+            "2>&1 | tee {log}"
 
 
 rule scan_all:

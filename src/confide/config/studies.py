@@ -97,9 +97,9 @@ def gate(params: Params, name: str) -> GateSpec:
 
 
 def tables(params: Params, name: str) -> list[str]:
-    """What the report of a study writes beside its figures and table.csv."""
+    """What the report of a study writes beside its figures and pages."""
     spec = params.studies[name]
-    files = ["table.md", "figures.md", "summary.json", "epochs.csv"]
+    files = ["table.csv", "table.md", "figures.md", "summary.json", "epochs.csv"]
     files += ["amplification.csv"] if "amplification" in spec.figures else []
     files += ["examples.md"] if examples(params, name) else []
     return [*files, "published.csv"] if spec.published else files

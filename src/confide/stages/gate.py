@@ -12,12 +12,18 @@ from confide.certify.gate import (
     write_table,
 )
 from confide.errors import Failure
+from confide.files.io import write_text
 from confide.output.escaping import say
+from confide.report.pages import gate as pages
 from confide.specs import GateSpec
 
 
-def gate(spec: GateSpec, *, results: Path, output: Path, junit: Path) -> None:
-    """Write gate.csv and JUnit XML; Failure names what was refuted, or could not have been.
+def gate(
+    spec: GateSpec, *, results: Path, output: Path, junit: Path, html: Path | None = None
+) -> None:
+    """Write gate.csv, JUnit XML and a page for people.
+
+    Failure names what was refuted, or could not have been.
 
     A run that makes a finite claim and has no audit is a row of its own and a warning: no failure
     of the study, but such a model is not released.
@@ -33,6 +39,8 @@ def gate(spec: GateSpec, *, results: Path, output: Path, junit: Path) -> None:
         all_cases += of_run
     write_junit(junit, all_cases, spec.study)
     write_table(output, all_cases)
+    if html is not None:
+        write_text(html, pages.page(spec.study, all_cases))
     for case in all_cases:
         if case.outcome == NOT_AUDITED:
             say(f"warning: {case.run} is {NOT_AUDITED}: {case.says}")

@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable
+from importlib.metadata import version
 from pathlib import Path
 
 from tqdm import tqdm
@@ -19,6 +20,7 @@ from confide.files.io import write_json, write_text
 from confide.files.jsons import JsonObject
 from confide.output.escaping import table as comma_separated
 from confide.output.escaping import warn
+from confide.report.pages import search as pages
 from confide.scan.containers import files_of, searchable, streams
 from confide.scan.search import Searcher
 from confide.scan.secrets import collect, texts
@@ -38,10 +40,13 @@ def scan(
     files: list[Path],
     output: Path,
     table: Path | None = None,
+    html: Path | None = None,
+    sarif: Path | None = None,
 ) -> None:
     """Search files and folders; raise Failure if a secret is found.
 
-    Counts go to `output`, a line per file to `table`.
+    Counts go to `output`, a line per file to `table`, a page for people to `html`, and to `sarif`
+    what a build server reads.
 
     Secrets are those of `points` and `canaries` but for what is shorter than spec.min_length or
     stands in `public` points. Where that leaves none though there are private points, the counts
@@ -81,7 +86,12 @@ def scan(
         "hits": sum(row["hits"] for row in rows),
         "leaking_files": len(showing),
     }
-    write_json(output, {"secrets": counts, "warning": warning, "totals": totals, "files": rows})
+    found = {"secrets": counts, "warning": warning, "totals": totals, "files": rows}
+    write_json(output, found)
+    if html is not None:
+        write_text(html, pages.page(found))
+    if sarif is not None:
+        write_json(sarif, pages.sarif(found, version("confide")))
     if table is not None:
         columns = ("path", "bytes", "hits", "labels")
         lines = [

@@ -8,6 +8,7 @@ from confide.report.figures import style
 from confide.report.figures.amplification import rows as amplification_rows
 from confide.report.figures.registry import FIGURES
 from confide.report.pages import assessment, examples, figures
+from confide.report.pages.certificate import as_html
 from confide.report.published import quotes
 from confide.report.results import load
 from confide.report.tables import table as tables
@@ -17,7 +18,7 @@ from confide.specs import ReportSpec
 def study(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> None:
     """Write the tables and figures of a study (PNG and SVG) to the folder `output`.
 
-    The tables are table.csv, table.md, summary.json and epochs.csv.
+    The tables are table.csv, table.md and table.html, summary.json and epochs.csv.
 
     figures.md has the figures with headings and captions, which are not in the images. Beside them
     amplification.csv with that figure, published.csv where the spec names what to quote,
@@ -44,6 +45,7 @@ def study(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> Non
         texts["amplification.csv"] = tables.as_csv(amplification_rows(spec.amplification))
     if quoted:
         texts["published.csv"] = tables.as_csv([quote._asdict() for quote in quoted])
+    texts["table.html"] = as_html(texts["table.md"], spec.title)
     texts |= assessment.of_each_run(loaded)
     with atomic_folder(output) as folder:
         for name, text in texts.items():

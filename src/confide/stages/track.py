@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 Values = list[tuple[str, float, int]]  # metric, value, step
 Named = Iterator[tuple[str, float]]
-SHOWN = (".csv", ".md", ".json", ".png", ".svg")
+SHOWN = (".csv", ".md", ".json", ".html", ".sarif", ".png", ".svg")
 # what models wrote: masked, but text all the same, and so no business of a tracking server
 TEXTS = "examples.md"
 CERTIFICATE = "certificate.json"
