@@ -159,8 +159,8 @@ def test_a_model_that_is_worse_than_a_unigram_model_is_not_recommended():
     found = advise([WORSE, REDACTED, NOTHING], [MEASURED], SECRET)
     assert found.best is None and WORSE.worse
     assert found.reasons[0] == (
-        "crt on mine: its model is worse than a unigram model, perplexity 184 on public "
-        "tokens against 131"
+        "crt on mine: its model is worse than a unigram model, which reads no context: "
+        "perplexity 184 on public tokens against 131"
     )
     assert "more text" in found.reasons[1] and "larger epsilon" in found.reasons[1]
 
@@ -171,9 +171,7 @@ def test_one_that_certifies_as_much_and_is_better_takes_its_place():
     assert found.best == good and any(
         reason.startswith("crt on mine: its model is worse") for reason in found.reasons
     )
-    assert "a unigram model of the redacted text has 131 on public tokens" in " ".join(
-        found.reasons
-    )
+    assert "measured: 90 (ε 3)" in found.reasons
     lesser = REDACTED._replace(trained="3 (ε ∞)", perplexity=3.0, unigram=131.0)
     found = advise(
         [WORSE, lesser], [MEASURED], SECRET
@@ -197,8 +195,20 @@ def test_a_larger_epsilon_than_the_trained_one_may_help():
     tight = WORSE._replace(spent=0.5)
     found = advise([tight], [MEASURED], SECRET)
     assert found.best == tight and any(
-        "it is worse than a unigram model at its own epsilon" in one for one in found.reasons
+        "at its own epsilon it is worse than a unigram model" in one for one in found.reasons
     )
+
+
+def test_a_model_that_is_worse_than_its_start_is_not_recommended():
+    start = CRT._replace(trained="t (ε 3)", perplexity=40.0, unigram=131.0, spent=3.0)
+    found = advise([start._replace(untouched=30.0)], [MEASURED], SECRET)
+    assert found.best is None
+    assert found.reasons[0] == (
+        "crt on mine: its model is worse than the model that it started from: "
+        "perplexity 40 on public tokens against 30"
+    )
+    better = start._replace(untouched=50.0)
+    assert advise([better], [MEASURED], SECRET).best == better and better.bar is None
 
 
 def test_records_and_authors():

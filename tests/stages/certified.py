@@ -55,6 +55,7 @@ ASKED = {
     "crt": {},
     "crt_unredacted": {"redact": False},
     "nonprivate": {"method": "nonprivate", "recipe": RECIPE | {"batch_size": 128}, "privacy": None},
+    "untouched": {"method": "untouched", "privacy": None},
     "redacted": {"method": "redacted", "recipe": RECIPE | {"batch_size": 128}, "privacy": None},
     "dpsgd": {"method": "dpsgd", "recipe": RECIPE | {"noisy_batch_size": 32}},
     "selective": {"method": "selective", "recipe": RECIPE | {"batch_size": 128}},
@@ -76,6 +77,7 @@ def step(view, pool, noisy, tokens="all", state="reset"):
 
 
 METHODS = {
+    "untouched": [],
     "nonprivate": [step("original", "all", False)] * 5,
     "redacted": [step("redacted", "all", False)] * 5,
     "dpsgd": [step("original", "all", True)] * 20,

@@ -20,7 +20,6 @@ from torch import nn
 
 from confide import models
 from confide.dp.mechanism import update
-from confide.methods import METHODS
 from confide.models.batches import Batch
 from confide.runtime.parallel import ALONE, Group, joined
 from confide.specs import GPT2Spec, TrainSpec
@@ -51,7 +50,8 @@ def cases() -> dict[str, Case]:
     marked = test_train_selective.partition()
     owned = test_train_authors.written()
     found = {
-        method: (still(test_train.spec(method), physical_batch_size=3), plain) for method in METHODS
+        method: (still(test_train.spec(method), physical_batch_size=3), plain)
+        for method in test_train.TRAINED
     }
     found |= {
         f"selective {state}": (still(test_train_selective.spec(state)), marked) for state in STATES

@@ -6,6 +6,7 @@ import math
 
 import pytest
 from certified import (
+    ASKED,
     DELTA,
     HASHED,
     METHODS,
@@ -76,7 +77,8 @@ def test_theorem_8_part_1_by_method(tmp_path, method, record, caught, missed):
 
 def test_every_claim_carries_its_meaning(tmp_path):
     for method, releases in METHODS.items():
-        for name, claim in certificate(tmp_path, releases)[1].items():
+        asked = ASKED["untouched"] if method == "untouched" else {}
+        for name, claim in certificate(tmp_path, releases, **asked)[1].items():
             keys = {
                 "name",
                 "unit",
@@ -387,6 +389,12 @@ def test_a_warm_start_that_the_ledger_does_not_know_is_refused(tmp_path):
 def test_empty_ledgers_are_refused(tmp_path):
     with pytest.raises(InputError, match="holds no update"):
         certificate(tmp_path, [], ledger=Ledger())
+
+
+def test_a_model_without_training_tells_nothing(tmp_path):
+    claims = certificate(tmp_path, METHODS["untouched"], **ASKED["untouched"])[1]
+    names = ("record_replace_one_pld", "record_add_or_remove_pld", "secret_missed", "secret_caught")
+    assert [number(claims[name]) for name in names] == [0, 0, 0, 0]
 
 
 def test_a_tampered_ledger_is_one_line_on_the_command_line(tmp_path, capsys):

@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import load_file
 
+from confide import models
 from confide.data.partition_files import load_partition, write_partition
 from confide.dp.ledger import Ledger, settings_digest
 from confide.errors import InputError
@@ -38,6 +40,7 @@ RECIPE = RecipeSpec(
     physical_batch_size=6,
     regulariser_weight=0.5,
 )
+TRAINED = [name for name in METHODS if name != "untouched"]
 PRIVACY = PrivacySpec(noise_multiplier=0.8, max_grad_norm=0.5)
 
 
@@ -115,7 +118,20 @@ def run(
     return made
 
 
-@pytest.mark.parametrize("method", METHODS)
+def test_an_untouched_model_is_its_start_and_its_ledger_has_no_update(tmp_path, vocabulary):
+    made = run(tmp_path, vocabulary, spec("untouched"))
+    *_, row = read_jsonl(made["metrics"])
+    assert row["step"] == 0 and row["valid_ppl"] > 1 and row["loss"] is None
+    ledger = Ledger.load(made["ledger"].read_text())
+    assert ledger.releases() == [] and ledger.events("data")[0]["pools"] == {}
+    torch.manual_seed(spec("untouched").seed)
+    tokenizer = tokenizers.load(vocabulary)
+    start = models.build(spec("untouched").model, tokenizer.vocab_size, tokenizer.bos_id)
+    stored = load_file(made["model"])
+    assert all(torch.equal(stored[name], weight) for name, weight in start.stored().items())
+
+
+@pytest.mark.parametrize("method", TRAINED)
 def test_every_method_writes_weights_metrics_and_a_valid_ledger(
     method: str, tmp_path: Path, vocabulary: Path
 ) -> None:
@@ -138,7 +154,7 @@ def test_every_method_writes_weights_metrics_and_a_valid_ledger(
     assert not (tmp_path / "checkpoint" / "state.safetensors").exists()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", TRAINED)
 @pytest.mark.parametrize("killed_after", [1, 6, 13])
 def test_killed_job_resumes_to_the_same_bytes(
     method: str,
@@ -404,7 +420,7 @@ def test_what_is_declared_public_has_a_digest_in_the_ledger(
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", TRAINED)
 def test_cuda_makes_the_same_ledger(method: str, tmp_path: Path, vocabulary: Path) -> None:
     made = [
         run(tmp_path / device, vocabulary, spec(method, device=device))

@@ -17,13 +17,13 @@ from safetensors.torch import load_file
 
 from confide.dp.mechanism.randomness import generator_of, usual_generator
 from confide.files.io import read_jsonl
-from confide.methods import METHODS
 from confide.runtime.parallel import ALONE, Group
 from confide.specs import TrainSpec
 from tests.nightly import nightly
 from tests.stages.group_worker import cases, killed, made, still
 from tests.stages.test_train import (
     RECIPE,
+    TRAINED,
     files,
     history,
     outputs,
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.slow
 
 
 # Of the jobs those of one method are run every day.
-ASKED = [name if name == "crt" else nightly(name) for name in METHODS]
+ASKED = [name if name == "crt" else nightly(name) for name in TRAINED]
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def done(
     """
     asked = {item.nodeid.partition("::")[2] for item in request.session.items}
     test = test_jobs_leave_the_files_of_one_process.__name__
-    methods = [name for name in METHODS if name == "crt" or f"{test}[{name}]" in asked]
+    methods = [name for name in TRAINED if name == "crt" or f"{test}[{name}]" in asked]
     folder = tmp_path_factory.mktemp("group")
     (folder / "tokenizer.json").write_bytes(vocabulary.read_bytes())
     begun = still(spec("crt", every_epoch=True)), partition()
@@ -278,7 +278,7 @@ def test_an_error_of_any_process_is_raised_once(how: str, said: str, tmp_path: P
 
 @pytest.mark.gpu
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two CUDA devices")
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", TRAINED)
 def test_two_gpus_make_the_ledger_of_one(method: str, tmp_path: Path, vocabulary: Path) -> None:
     made: dict[str, Any] = {}
     for count in ("1", "2"):

@@ -272,12 +272,19 @@ def test_the_noise_is_what_the_target_epsilon_asks_for(tmp_path, target, noise, 
             forged(tmp_path, releases, **asked)
 
 
-@pytest.mark.parametrize("method", [name for name in ASKED if name != "crt"])
+@pytest.mark.parametrize("method", [name for name in ASKED if name not in ("crt", "untouched")])
 def test_every_method_s_updates_are_those_that_it_asks_for(tmp_path, method, capsys):
     forged(tmp_path, METHODS[method], **ASKED[method])
     assert "its updates against the settings" in capsys.readouterr().out
     with pytest.raises(InputError):
         forged(tmp_path, METHODS[method][1:], **ASKED[method])
+
+
+def test_a_model_without_training_has_no_update(tmp_path, capsys):
+    forged(tmp_path, [], **ASKED["untouched"])
+    assert "its updates against the settings" in capsys.readouterr().out
+    with pytest.raises(InputError):
+        forged(tmp_path, METHODS["redacted"], **ASKED["untouched"])
 
 
 def test_training_as_published_is_no_leave_to_do_anything_else(tmp_path):

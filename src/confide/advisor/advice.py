@@ -2,10 +2,10 @@
 
 The order is that of what is certified, and of nothing else: for whom first, then how much. Utility
 decides nothing of the order, since it is unknown before training. But a model that is known to be
-worse than a unigram model is of no use, so nothing recommends it; and where the corpus names no
-secrets nothing recommends what holds for secrets that the policy catches alone. Utility is
-perplexity on public tokens: on all tokens, or on secrets, it punishes what a model was kept from
-learning.
+worse than a unigram model, or than the model that it started from, is of no use, so nothing
+recommends it; and where the corpus names no secrets nothing recommends what holds for secrets that
+the policy catches alone. Utility is perplexity on public tokens: on all tokens, or on secrets, it
+punishes what a model was kept from learning.
 """
 
 import math
@@ -20,6 +20,8 @@ UNITS: tuple[Unit, ...] = ("secret", "record", "author")
 COVERS: tuple[Cover, ...] = ("all", "if", "caught", "none")  # from most to least
 UNKNOWN = "unknown: the corpus names no secrets, so nobody can say what the policy misses"
 HELP = "what would help: more text, a model that starts from public text, or a larger epsilon"
+UNIGRAM = "a unigram model, which reads no context"
+START = "the model that it started from"
 LESS = {
     "if": "less, only where the conservative policy fires",
     "caught": "less, only secrets that the policy catches",
@@ -74,6 +76,7 @@ class Option(NamedTuple):
     spent: float = math.inf  # epsilon of a point that this run was trained at
     perplexity: float | None = None  # of its public tokens
     unigram: float | None = None  # the same of a unigram model of the redacted text
+    untouched: float | None = None  # the same of the model that training started from
     # not trained: the same method with noise for fewer points, which was
     kin: "Option | None" = None
 
@@ -83,18 +86,38 @@ class Option(NamedTuple):
         return self.kin if self.perplexity is None else self
 
     @property
+    def bar(self) -> "Bar | None":
+        """The best model that took no training on this text, if one is better than this one."""
+        if self.perplexity is None:
+            return None
+        bars = [Bar(UNIGRAM, self.unigram), Bar(START, self.untouched)]
+        lower = [
+            (bar.perplexity, bar)
+            for bar in bars
+            if bar.perplexity is not None and bar.perplexity < self.perplexity
+        ]
+        return min(lower)[1] if lower else None
+
+    @property
     def worse(self) -> bool:
-        """Whether its model is known to be worse than a unigram model.
+        """Whether its model is known to be worse than one that took no training on this text.
 
         Of an untrained one: whether that of the same method with no more noise is.
         """
         if self.perplexity is None:
             return self.kin is not None and self.kin.worse
-        return self.unigram is not None and self.perplexity > self.unigram
+        return self.bar is not None
 
     def claimed(self, unit: Unit) -> float:
         """Epsilon of one unit, of a secret that the policy misses."""
         return self.missed if unit == "secret" else self.record
+
+
+class Bar(NamedTuple):
+    """What a model must be better than to be of use."""
+
+    name: str
+    perplexity: float | None  # of public tokens
 
 
 class Advice(NamedTuple):
@@ -172,12 +195,20 @@ def outdone(option: Option, wish: Wish) -> bool:
 
 
 def no_use(option: Option) -> str:
-    """That the model of an option that is `outdone` is worse than one that reads no context."""
+    """That the model of an option that is `outdone` is worse than one without this text."""
     trained = option.nearest or option
     where = "" if trained is option else f", with noise for fewer points ({trained.dataset}),"
-    numbers = f"{trained.perplexity:.3g} on public tokens against {trained.unigram:.3g}"
-    worse = f"its model{where} is worse than a unigram model, perplexity {numbers}"
+    worse = f"its model{where} is worse than {against(trained)}"
     return f"{option.method} on {option.dataset}: {worse}"
+
+
+def against(trained: Option) -> str:
+    """What a trained model is worse than, with both perplexities."""
+    bar = trained.bar
+    if bar is None:
+        raise ValueError("nothing is better than this model")
+    numbers = f"{trained.perplexity:.3g} on public tokens against {bar.perplexity:.3g}"
+    return f"{bar.name}: perplexity {numbers}"
 
 
 def obstacles(options: Sequence[Option]) -> list[str]:
@@ -247,11 +278,8 @@ def utility(best: Option) -> str:
         noise = "Noise may leave less than a unigram model knows"
         return f"{unknown}. {noise}: train it, and the summary compares the two"
     line = f"measured: {best.trained}"
-    if best.perplexity is not None and best.unigram is not None:
-        unigram = f"{best.unigram:.3g} on public tokens"
-        line += f"; a unigram model of the redacted text has {unigram}"
-    if best.worse:
-        line += f"; it is worse than a unigram model at its own epsilon ({HELP})"
+    if best.bar is not None:
+        line += f"; at its own epsilon it is worse than {against(best)} ({HELP})"
     return line
 
 

@@ -31,6 +31,7 @@ from confide.dp.ledger import EVENTS, Ledger, settings_digest, updates_of
 from confide.errors import InputError
 from confide.files.io import number, read_file, sha256
 from confide.files.jsons import JsonObject
+from confide.methods import METHODS
 from confide.provenance.terms import PARTITION, TEXT
 from confide.specs import CertifySpec, PrivacySpec
 from confide.specs.data import USUAL
@@ -101,7 +102,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> JsonObjec
     named = named or {name: [_named(path) for path in some] for name, some in files.items()}
     paths = {name: some[0] for name, some in files.items() if len(some) == 1}
     weights = named["model"][0]["sha256"]
-    ran = _ledger(paths["ledger"])
+    ran = _ledger(paths["ledger"], updates=updates_asked(spec))
     started = _started(ran, spec, weights, paths["ledger"])
     _check_reads(ran, spec, named.get("tokenizer", []), paths["ledger"])
     start_ledgers = [_ledger(path) for path in files.get("start_ledgers", [])]
@@ -176,13 +177,20 @@ def _named(path: Path) -> dict[str, str]:
     return {"path": str(path), "sha256": sha256(path)}
 
 
-def _ledger(path: Path) -> Ledger:
+def updates_asked(spec: CertifySpec) -> bool:
+    """Whether a run's method makes updates at all."""
+    method = METHODS.get(spec.train.method)
+    return method is None or bool(method.kinds(spec.train.recipe))
+
+
+def _ledger(path: Path, *, updates: bool = True) -> Ledger:
     """A verified ledger.
 
-    One that is empty or cut off is refused, since it would price at less than what ran.
+    One that is cut off is refused, since it would price at less than what ran, and one that is
+    empty, unless its method makes no `updates`.
     """
     ledger = Ledger.from_file(path)
-    if not ledger.releases():
+    if updates and not ledger.releases():
         raise InputError("holds no update, so there is nothing to certify", file=path)
     if not ledger.ended():
         message = "does not end with the number of its updates"

@@ -4,6 +4,7 @@ FOLDER is where Snakemake was told to work (`-d`), after `snakemake prepare` at 
 and rates are read.
 """
 
+import math
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +36,16 @@ FOR = {
     "if": "every {} where the conservative policy fires",
     "caught": "a secret that the policy catches",
 }
-QUALITY = ("ppl", "ppl_public", "ppl_private", "ppl_unigram_redacted")
+QUALITY = (  # what is read of evaluate.json
+    "accuracy",
+    "accuracy_public",
+    "bits_per_character",
+    "ppl",
+    "ppl_public",
+    "ppl_unigram",
+    "ppl_unigram_redacted",
+)
+UNTOUCHED = "untouched"  # the method that trains nothing
 
 
 def recommend(
@@ -82,7 +92,8 @@ def recommend(
             )
             all_policies += policies
             options += prices
-    say(*page(all_policies, advise(options, all_policies, wish), wish))
+        measured = worths(runs)
+    say(*page(all_policies, advise(options, all_policies, wish), wish, measured))
 
 
 def protected(params: Params, run: Run) -> bool:
@@ -120,8 +131,9 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
         )
 
     options = [price(method, policies.dataset, partition) for method in PRICED]
+    untouched = run_by_method.get(UNTOUCHED)
     options = [
-        option._replace(**trained(run_by_method[option.method]))
+        option._replace(**trained(run_by_method[option.method], untouched))
         if option.method in run_by_method
         else option
         for option in options
@@ -209,32 +221,87 @@ def policies_of(
     )
 
 
-def trained(run: Run) -> dict[str, Any]:
-    """What was measured of a trained run; nothing where it is not trained yet."""
+def trained(run: Run, untouched: Run | None) -> dict[str, Any]:
+    """What was measured of a trained run; nothing where it is not trained yet.
+
+    untouched: the run that is its start, where one was asked for.
+    """
     folder = Path("results/runs") / run.run
-    evaluation = folder / "evaluate.json"
     certificate = folder / "certificate.json"
-    if not (evaluation.is_file() and certificate.is_file()):
+    metrics = evaluation_of(run)
+    if metrics is None or not certificate.is_file():
         return {}
-    metrics = read_object(evaluation, *QUALITY)
     epsilon = float(read_object(certificate, "headline")["headline"]["record_epsilon"])
-    numbers = " / ".join("–" if metrics[key] is None else show(metrics[key]) for key in QUALITY)
-    fields = {
+    start = None if untouched is None else evaluation_of(untouched)
+    return {
+        "trained": f"{worth(metrics)} (ε {show(epsilon)})",
         "perplexity": metrics["ppl_public"],
         "unigram": metrics["ppl_unigram_redacted"],
+        "untouched": None if start is None else start["ppl_public"],
         "spent": epsilon,
     }
-    return {"trained": f"{numbers} (ε {show(epsilon)})"} | fields
 
 
-def page(policies: list[Policies], advice: Advice, wish: Wish) -> list[str]:
-    """Everything, in Markdown."""
+def evaluation_of(run: Run) -> dict[str, Any] | None:
+    """What was measured of a run on test text; None where nothing was yet."""
+    file = Path("results/runs") / run.run / "evaluate.json"
+    return read_object(file, *QUALITY) if file.is_file() else None
+
+
+def worth(metrics: dict[str, Any]) -> str:
+    """What a model is worth, in a user's words."""
+    guessed = f"{metrics['accuracy_public']:.0%} of the tokens outside secrets guessed right"
+    if metrics["bits_per_character"] is None:
+        return guessed
+    return f"{guessed}, {metrics['bits_per_character']:.2f} bits per character"
+
+
+def worths(runs: list[Run]) -> list[str]:
+    """A table of what trained models are worth beside what takes no training; maybe no line."""
+    rows = []
+    for run in runs:
+        metrics = evaluation_of(run)
+        if metrics is None:
+            continue
+        rows.append([run.row.dataset, run.row.method, *numbers_of(metrics)])
+        last = [run.row.dataset, "unigram", *unigram_of(metrics)]
+        if last not in rows:
+            rows.insert(0, last)
+    if not rows:
+        return []
+    head = ["dataset", "model", "tokens guessed right", "outside secrets", "bits per character"]
+    head.append("perplexity outside secrets")
+    return ["What models are worth, on test text:", "", *table_lines(head, rows), ""]
+
+
+def numbers_of(metrics: dict[str, Any]) -> list[str]:
+    """Cells of a model in the table of what models are worth."""
+    shares = [metrics["accuracy"], metrics["accuracy_public"]]
+    others = [metrics["bits_per_character"], metrics["ppl_public"]]
+    cells = ["–" if share is None else f"{share:.0%}" for share in shares]
+    return [*cells, *("–" if number is None else show(number) for number in others)]
+
+
+def unigram_of(metrics: dict[str, Any]) -> list[str]:
+    """The same of a model that knows how often each token stands, and nothing else.
+
+    It needs so many more bits as its perplexity has.
+    """
+    bits = "–"
+    if metrics["bits_per_character"] is not None and metrics["ppl"] > 1:
+        larger = math.log(metrics["ppl_unigram"]) / math.log(metrics["ppl"])
+        bits = show(metrics["bits_per_character"] * larger)
+    return ["–", "–", bits, show(metrics["ppl_unigram_redacted"])]
+
+
+def page(policies: list[Policies], advice: Advice, wish: Wish, measured: list[str]) -> list[str]:
+    """Everything, in Markdown. measured: what models are worth."""
     unit = {"secret": "one secret", "record": "one point", "author": "all points of one author"}[
         wish.unit
     ]
     relation = wish.relation.replace("_", "-")
     lines = [f"Wanted: ε ≤ {wish.epsilon:g} at δ = {wish.delta:g} for {unit} ({relation}).", ""]
-    lines += [*map(described, policies), "", *table(advice.ranked, wish), ""]
+    lines += [*map(described, policies), "", *table(advice.ranked, wish), "", *measured]
     head = (
         f"Recommended: {advice.best.method} on {advice.best.dataset}."
         if advice.best
@@ -286,9 +353,7 @@ def table(options: list[Option], wish: Wish) -> list[str]:
         whose,
         "noise σ",
     ]
-    head.append(
-        "perplexity, measured: all / public / private tokens / unigram model, public (its own ε)"
-    )
+    head.append("measured, at its own ε")
     return table_lines(head, (cells(option, wish) for option in options))
 
 
@@ -298,5 +363,7 @@ def cells(option: Option, wish: Wish) -> list[str]:
     covered = FOR.get(cover(option, wish), "nobody").format(wish.unit)
     prices = [option.caught, option.missed, option.random, option.record, option.noise]
     numbers = ["–" if value is None else show(value) for value in prices]
-    trained = f"{option.trained or 'unknown'}{' ⚠ worse than unigram' if option.worse else ''}"
+    trained = (
+        f"{option.trained or 'unknown'}{' ⚠ worse than without training' if option.worse else ''}"
+    )
     return [option.dataset, option.method, covered, *numbers, trained]

@@ -21,6 +21,7 @@ from confide.methods.redacted import redacted
 from confide.methods.schedule import ScheduleOptions, schedule
 from confide.methods.selective import SelectiveOptions, selective
 from confide.methods.triplet import TripletOptions, triplet
+from confide.methods.untouched import untouched
 from confide.spec_base import Spec
 from confide.types import POOLS, Step
 
@@ -64,6 +65,7 @@ METHODS: dict[str, Method] = {
     "domain_only": Method(domain_only, needs_domains=True),
     "triplet": Method(triplet, TripletOptions),
     "adversarial": Method(adversarial, AdversarialOptions),
+    "untouched": Method(untouched),
 }
 
 

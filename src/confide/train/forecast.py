@@ -94,7 +94,7 @@ def forecast(job: Job, epochs: Epochs) -> Forecast:
     pieces = [(largest(job, step), step) for step in steps]
     devices = [torch.device(job.device)] if job.device.startswith("cuda") else []
     with torch.random.fork_rng(devices):
-        piece = max(passed(job, step, *shape) for shape, step in pieces)
+        piece = max((passed(job, step, *shape) for shape, step in pieces), default=0)
         evaluation = evaluated(job)
     of_weights = sum(part.nbytes for part in moved(model))
     blocks = [block.module for block in model.blocks_recomputed] if model.shards else []

@@ -96,6 +96,7 @@ METHODS: dict[str, Look] = {
     "domain_only": Look("One domain only", "#6f6f6f", "<", (0, (2, 2))),
     "adversarial": Look("Adversarial", "#998a00", ">", (0, (4, 1, 1, 1)), policy=False),
     "triplet": Look("Triplet", "#332288", "h", (0, (10, 2, 2, 2)), policy=False),
+    "untouched": Look("Untouched", "#1a1a1a", "d", (0, (1, 4)), policy=False),
 }
 
 
