@@ -9,6 +9,7 @@ from pathlib import Path
 from confide.config import jobs
 from confide.config.definitions import twice
 from confide.config.layers import Problem
+from confide.config.pulled import without_corpus
 from confide.config.same_text import same_text
 from confide.config.yaml_lines import KeyPath
 from confide.methods import METHODS
@@ -259,4 +260,5 @@ def corpora(params: Params) -> Iterator[Problem]:
         name = params.datasets[run.row.dataset].corpus
         path = getattr(params.corpora[name], "path", None)
         if path is not None and not Path(path).exists():
-            yield Problem(("corpora", name, "path"), path, "there is no such file")
+            message = f"there is no such file. {without_corpus(Path())}".rstrip()
+            yield Problem(("corpora", name, "path"), path, message)
