@@ -6,7 +6,8 @@
 # make docs        the documentation as a site, in site/
 # make sbom        what is installed, as CycloneDX, in results/sbom.json
 # make lock        pin all packages again, with hashes
-# make mlflow      look at the results in MLflow (make live: at running jobs)
+# make live        look at the running jobs
+# make mlflow      look at the results in MLflow
 # Each sets up .venv first. Needs: apt-get install -y git make python3-venv
 .ONESHELL:
 SHELL := /bin/bash
@@ -97,7 +98,7 @@ mlflow: $(VENV)/.ok
 	mlflow server --backend-store-uri sqlite:///mlflow.db --host 127.0.0.1 --port $(PORT) --workers 1
 
 live: $(VENV)/.ok
-	python -m confide.commands.mirror
+	confide watch
 
 unlock: $(VENV)/.ok
 	snakemake --unlock

@@ -33,8 +33,8 @@ if typing.TYPE_CHECKING:
 
 # fmt: off
 COMMANDS = (  # for a user; no rule of the workflow calls them
-    "init", "run", "report", "recommend", "review", "check", "epsilon", "verify", "rerun",
-    "release", "attest", "spend", "example", "generate",
+    "init", "forecast", "run", "watch", "report", "recommend", "review", "check", "epsilon",
+    "verify", "rerun", "release", "attest", "spend", "example", "generate",
 )
 STAGES = (
     "fetch", "pretrained", "split", "plant", "tokenizer", "pipeline", "domain_policy",

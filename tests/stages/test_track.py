@@ -13,7 +13,7 @@ import pytest
 
 from confide.certify.certificate import sealed
 from confide.certify.gate import INCONCLUSIVE, NOT_AUDITED, OTHER_WEIGHTS, REFUTED, SKIPPED, STANDS
-from confide.commands import mirror
+from confide.commands import mirror, watch
 from confide.errors import InputError
 from confide.files.io import read_jsonl
 from confide.runtime.tracking import flat, shown
@@ -385,18 +385,10 @@ def test_the_mirror_reads_checkpoints_then_results(project, training_run):
     )
 
 
-def test_the_mirror_says_each_epoch_of_a_running_job_once(project, training_run):
-    told: dict[str, int] = {}
-    assert mirror.news(project, told) == ["crt/g0-s9: epoch 1, validation perplexity 9"]
-    assert mirror.news(project, told) == []
-    (training_run / mirror.STATE).unlink()  # done
-    assert mirror.news(project, {}) == []
-
-
-def test_a_dead_server_does_not_stop_the_mirror(project, training_run, capsys):
-    mirror.watch(TrackingSpec(uri="http://127.0.0.1:9"), project, every=0, rounds=2)
-    lines = capsys.readouterr().err.splitlines()
-    assert len([line for line in lines if line.startswith("mirror: tracking.uri")]) == 2
+def test_a_dead_server_ends_the_copying_with_a_line(project, training_run, capsys, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    assert not watch.copies(project, {})
+    assert capsys.readouterr().err.startswith("confide watch: tracking.uri")
 
 
 @pytest.mark.slow

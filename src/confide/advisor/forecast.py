@@ -1,0 +1,234 @@
+"""What jobs would take before they run: seconds, memory and disk.
+
+A job is priced by the best that is known: what it took here before, what jobs like it took here, a
+rehearsal of a few of its steps, or what it took on another machine, whose speed is compared. Where
+nothing is known it says so.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from tqdm import tqdm
+
+from confide.advisor.rates import (
+    ALIKE,
+    BENCHMARKS,
+    ELSEWHERE,
+    IMPORT,
+    NOT_KNOWN,
+    REHEARSED,
+    TOKEN,
+    Cost,
+    importing,
+    kind_of,
+    read_benchmark,
+    read_rates,
+)
+from confide.advisor.rehearsal import CHARACTERS, Rehearsal, Text, rehearse
+from confide.config import jobs
+from confide.config.jobs import Run
+from confide.corpora import READERS
+from confide.data.partition_files import load_partition
+from confide.errors import InputError
+from confide.runtime.workflow_log import WorkflowJob
+from confide.specs import Params, SplitSpec
+from confide.stages.split import pieces
+from confide.text.tokenizer import load as load_tokenizer
+from confide.types import SPLITS
+
+STARTS = 1.5  # how much longer our jobs take to start than Python with torch
+SAMPLE = 20_000  # documents, or points, that stand for a corpus
+PRIVATE = 0.3  # share of the points, where no policy has been applied yet
+# How often the text of a dataset stands on disk as points, as findings, and as tokens of both views
+DISK = {"split": 2.5, "plant": 2.5, "redact": 0.5, "partition": 2.5}
+READING = ("evaluate", "attack")  # rules whose jobs read texts with a trained model
+
+
+def costs(params: Params, planned: Sequence[WorkflowJob]) -> list[Cost]:
+    """What each of these jobs would take, in this folder."""
+    forecast = Forecast(params)
+    bar = tqdm(planned, desc="forecast", unit="job", leave=False, disable=None)
+    return [forecast.cost(job) for job in bar]
+
+
+class Forecast:
+    """Prices jobs of the current folder; what several of them need is measured once."""
+
+    def __init__(self, params: Params) -> None:
+        self.params = params
+        self.runs = jobs.runs_of(params, params.studies)
+        self.sources = jobs.sources(params)
+        self.attacks = {name: attack.kind for name, attack in params.attacks.items()}
+        self.rates = read_rates()
+        self.start = importing()
+        self.slowness = self.start / self.rates[IMPORT].seconds
+        self.texts: dict[str, Text | None] = {}
+        self.rehearsals: dict[str, Rehearsal | None] = {}
+        self.before = {str(file): read_benchmark(file) for file in BENCHMARKS.rglob("*.tsv")}
+
+    def cost(self, job: WorkflowJob) -> Cost:
+        """What a job would take."""
+        if job.benchmark in self.before:
+            return self.before[job.benchmark]
+        alike = [self.before[file] for file in self.files_like(job) if file in self.before]
+        if alike:
+            return Cost(
+                seconds=median(cost.seconds for cost in alike),
+                memory_mb=max(cost.memory_mb for cost in alike),
+                source=ALIKE,
+            )
+        run = self.runs.get(job.wildcards.get("run", ""))
+        if job.rule == "train" and run is not None:
+            return self.training(run)
+        if job.rule in READING and run is not None:
+            return self.reading(job, run)
+        return self.elsewhere(job)
+
+    def files_like(self, job: WorkflowJob) -> list[str]:
+        """Where it says what jobs took that do the same for another seed or miss rate."""
+        run = self.runs.get(job.wildcards.get("run", ""))
+        if run is None or job.benchmark is None:
+            return []
+        name = f"/{run.run}"
+        others = [other.run for other in self.runs.values() if other.row == run.row]
+        return [job.benchmark.replace(name, f"/{other}") for other in others]
+
+    def training(self, run: Run) -> Cost:
+        """What a training would take, by a few of its steps."""
+        rehearsal = self.rehearsal(run)
+        if rehearsal is None:
+            return NOT_KNOWN
+        snapshots = self.params.recipes[run.row.recipe].epochs if run.row.trajectory else 0
+        return Cost(
+            seconds=STARTS * self.start + rehearsal.seconds,
+            memory_mb=rehearsal.memory_mb,
+            disk_mb=(1 + snapshots) * rehearsal.weights_mb,
+            source=REHEARSED,
+        )
+
+    def reading(self, job: WorkflowJob, run: Run) -> Cost:
+        """What a job would take that reads text with a trained model.
+
+        It is what one took elsewhere, a start aside, times how much longer this model reads.
+        """
+        rate = self.rates.get(kind_of(job, self.attacks))
+        rehearsal = self.rehearsal(run)
+        if rate is None or rehearsal is None:
+            return NOT_KNOWN
+        start = min(rate.seconds, STARTS * self.rates[IMPORT].seconds)
+        longer = rehearsal.per_token / self.rates[TOKEN].seconds
+        return Cost(
+            seconds=start * self.slowness + (rate.seconds - start) * longer,
+            memory_mb=max(rate.memory_mb, rehearsal.memory_mb / 2),
+            source=ELSEWHERE,
+        )
+
+    def elsewhere(self, job: WorkflowJob) -> Cost:
+        """What a job took on another machine, times how much slower this one is."""
+        rate = self.rates.get(kind_of(job, self.attacks))
+        if rate is None:
+            return NOT_KNOWN
+        megabytes = 0.0
+        if rate.seconds_per_mb:
+            spec = self.source_of(job)
+            text = None if spec is None else self.text(spec)
+            if text is None:
+                return NOT_KNOWN
+            megabytes = text.characters / 1e6
+        return Cost(
+            seconds=self.slowness * (rate.seconds + megabytes * rate.seconds_per_mb),
+            memory_mb=rate.memory_mb,
+            disk_mb=megabytes * DISK.get(job.rule, 0.0),
+            source=ELSEWHERE,
+        )
+
+    def source_of(self, job: WorkflowJob) -> SplitSpec | None:
+        """The corpus that a data stage reads, with its cut."""
+        name = job.wildcards.get("dataset")
+        if name in self.params.datasets:
+            return self.sources[jobs.source_of(self.params.datasets[name])]
+        return self.sources.get(job.wildcards.get("source", ""))
+
+    def rehearsal(self, run: Run) -> Rehearsal | None:
+        """A rehearsal of a run's training; None where it cannot be rehearsed yet.
+
+        Runs that differ in miss rate and seed alone share one.
+        """
+        if run.home not in self.rehearsals:
+            self.rehearsals[run.home] = self.rehearsed(run)
+        return self.rehearsals[run.home]
+
+    def rehearsed(self, run: Run) -> Rehearsal | None:
+        """The same, run now."""
+        dataset = self.params.datasets[run.row.dataset]
+        text = parted(run) or self.text(self.sources[jobs.source_of(dataset)])
+        vocabulary = self.vocabulary(dataset.tokenizer)
+        if text is None or vocabulary is None:
+            return None
+        return rehearse(jobs.training(self.params, run), text, *vocabulary)
+
+    def vocabulary(self, name: str) -> tuple[int, int] | None:
+        """Size of a vocabulary and its begin token; None where nobody knows yet."""
+        file = Path("data/tokenizers", f"{name}.json")
+        if file.is_file():
+            tokenizer = load_tokenizer(file)
+            return tokenizer.vocab_size, tokenizer.bos_id
+        spec = self.params.tokenizers[name]
+        return (spec.vocab_size, 0) if spec.kind == "bpe" else None
+
+    def text(self, spec: SplitSpec) -> Text | None:
+        """How much text a corpus has, by its first documents; None where it is not there yet."""
+        key = spec.model_dump_json()
+        if key not in self.texts:
+            self.texts[key] = surveyed(spec)
+        return self.texts[key]
+
+
+def parted(run: Run) -> Text | None:
+    """A run's text as its partition has it, where that is made."""
+    folder = Path("data/work", run.partition)
+    files = [folder / f"{view}.safetensors" for view in ("original", "redacted")]
+    if not all(file.is_file() for file in files):
+        return None
+    partition = load_partition(*files)
+    counts = np.bincount(partition.split, minlength=len(SPLITS))
+    return Text(
+        points={split: int(count) for split, count in zip(SPLITS, counts, strict=True)},
+        tokens=len(partition.original.ids) / max(1, len(partition.original)),
+        private=float(partition.private.mean()),
+    )
+
+
+def surveyed(spec: SplitSpec) -> Text | None:
+    """How much text a corpus has, by its first documents; None where it is not there yet."""
+    corpus = spec.corpus
+    archive = getattr(corpus, "archive", None)
+    raw = None if archive is None else Path("data/raw", f"{archive}.jsonl")
+    counts: Counter[str] = Counter()
+    characters = 0
+    size = 0
+    records = READERS[corpus.reader](corpus, raw)
+    try:
+        for record in islice(records, SAMPLE):
+            size += len(record.text.encode())
+            for text, _ in pieces(record, spec.point, spec.window):
+                counts[record.split] += 1
+                characters += len(text)
+    except (InputError, OSError):
+        return None
+    if not counts:
+        return None
+    path = getattr(corpus, "path", None) or raw
+    is_whole = next(records, None) is None
+    larger = 1.0
+    if not is_whole and path is not None and Path(path).is_file():
+        larger = max(1.0, Path(path).stat().st_size / size)
+    return Text(
+        points={split: round(counts[split] * larger) for split in SPLITS},
+        tokens=characters / counts.total() / CHARACTERS,
+        private=PRIVATE,
+    )

@@ -1,0 +1,99 @@
+"""What jobs took: here, as Snakemake measured it, and elsewhere, by rates.csv.
+
+tools/rates.py makes that file.
+"""
+
+import csv
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from confide.runtime.workflow_log import WorkflowJob
+
+RATES = Path(__file__).with_name("rates.csv")
+COLUMNS = ("kind", "seconds", "memory_mb", "seconds_per_mb")
+IMPORT = "import"  # of rates.csv: how long a start of Python with torch takes
+TOKEN = "token"  # of rates.csv: how long its model took to read one
+BENCHMARKS = Path("logs/benchmarks")  # where Snakemake says what jobs took
+OF_STUDIES = ("gate", "study", "scan", "search")  # rules that are called after a study, too
+# ways to know, best first
+BEFORE = "what it took here before"
+ALIKE = "what jobs like it took here"
+REHEARSED = "a few of its steps"
+ELSEWHERE = "what it took elsewhere"
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a job takes."""
+
+    seconds: float
+    memory_mb: float = 0.0
+    disk_mb: float = 0.0
+    source: str = UNKNOWN
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the other numbers mean anything."""
+        return self.source != UNKNOWN
+
+
+NOT_KNOWN = Cost(seconds=0.0)
+
+
+class Rate(NamedTuple):
+    """What a kind of job took on another machine."""
+
+    seconds: float
+    memory_mb: float
+    seconds_per_mb: float  # of text
+
+
+def read_benchmark(file: Path) -> Cost:
+    """What a job took, from the file that Snakemake measures it into; the last run counts."""
+    with open(file, newline="") as table:
+        row = list(csv.DictReader(table, delimiter="\t"))[-1]
+    memory = row["max_rss"]
+    return Cost(
+        seconds=float(row["s"]),
+        memory_mb=0.0 if memory in ("NA", "-") else float(memory),
+        source=BEFORE,
+    )
+
+
+def short(rule: str) -> str:
+    """A rule without the name of the study that it is called after."""
+    head = rule.partition("_")[0]
+    return head if head in OF_STUDIES else rule
+
+
+def kind_of(job: WorkflowJob, attacks: Mapping[str, str]) -> str:
+    """Row of rates.csv; attacks: kinds of attacks by their names."""
+    name = job.wildcards.get("attack")
+    if name is not None and name in attacks:
+        return f"attack {attacks[name]}"
+    return short(job.rule)
+
+
+def read_rates() -> dict[str, Rate]:
+    """rates.csv by kind."""
+    with open(RATES, newline="") as file:
+        return {
+            row["kind"]: Rate(*(float(row[name] or 0) for name in COLUMNS[1:]))
+            for row in csv.DictReader(file)
+        }
+
+
+def importing() -> float:
+    """Seconds that a start of Python with torch takes here, the shorter of two."""
+    taken = []
+    for _ in range(2):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import torch"], check=True)
+        taken.append(time.perf_counter() - began)
+    return min(taken)

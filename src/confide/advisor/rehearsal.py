@@ -1,0 +1,192 @@
+"""What a training job takes on this machine: a few of its steps, really run, on text without
+meaning.
+
+Nothing of a corpus is read. Where the job's own partition is there already, only its sizes and
+lengths count.
+"""
+
+import math
+import os
+import resource
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from confide.errors import InputError
+from confide.specs import TrainSpec
+from confide.types import SPLITS, Partition, Step, View
+
+if TYPE_CHECKING:
+    from confide.train.job import Job
+
+CHARACTERS = 4.0  # of a token, as far as nothing better is known
+WARM = 4  # steps of a kind before time is taken
+COARSE = 0.2  # seconds below which some systems cannot tell how much of them was work
+TIMED = 7  # steps of a kind whose time is taken
+MOST_POINTS = 20_000  # of the text without meaning
+SCORED = 200  # points whose evaluation is timed
+AUTHORS = 50
+SPREAD = 4.0  # of lengths: the shape of a gamma distribution
+
+
+class Text(NamedTuple):
+    """How much text a job reads."""
+
+    points: dict[str, int]  # by split
+    tokens: float  # of a point, on average
+    private: float  # share of the points
+
+    @property
+    def characters(self) -> float:
+        """Of all of it."""
+        return sum(self.points.values()) * self.tokens * CHARACTERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """What a rehearsed job would take."""
+
+    seconds: float  # of all its updates and evaluations
+    per_token: float  # seconds that a token takes which is only read
+    memory_mb: float
+    weights_mb: float  # of a file of its trained weights
+
+
+def rehearse(spec: TrainSpec, text: Text, vocab_size: int, bos: int) -> Rehearsal | None:
+    """Rehearse in a process of its own; None where the job cannot run, or not yet."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        try:
+            return pool.submit(rehearsed, spec, text, vocab_size, bos).result()
+        except BrokenProcessPool:  # killed: it needs more memory than there is
+            return None
+
+
+def rehearsed(spec: TrainSpec, text: Text, vocab_size: int, bos: int) -> Rehearsal | None:
+    """The same in this process."""
+    try:
+        return played(spec, text, vocab_size, bos)
+    except InputError:  # of settings that do not fit, or a pretrained model that is not there
+        return None
+
+
+def played(spec: TrainSpec, text: Text, vocab_size: int, bos: int) -> Rehearsal:
+    """The same. InputError where the job cannot run."""
+    import torch
+
+    from confide import models
+    from confide.models.recompute import recompute
+    from confide.runtime.memory import keep_pages
+    from confide.runtime.parallel import ALONE
+    from confide.train.evaluation import evaluate_points
+    from confide.train.job import Job, device_of, sizes_of
+    from confide.train.planning import enumerate_steps
+    from confide.train.regularisers import regulariser_of
+
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
+    keep_pages()
+    partition = meaningless(text, vocab_size)
+    plan = enumerate_steps(spec, sizes_of(spec, partition))
+    steps = [step for epoch in plan for step in epoch]
+    counts = Counter(steps)
+    device = device_of(spec.device)
+    network = models.build(spec.model, vocab_size, bos).to(device).train()
+    if spec.recipe.gradient_checkpointing or spec.recipe.shard:
+        recompute(network)
+    job = Job(
+        spec,
+        partition,
+        network,
+        noise_multiplier=1.0,
+        updates={noisy: sum(step.noisy is noisy for step in steps) for noisy in (True, False)},
+        device=device,
+        regulariser=regulariser_of(
+            {step.regulariser for step in counts},
+            spec,
+            partition,
+            network.head.weight.shape[1],
+            device,
+        ),
+        group=ALONE,
+    )
+    share = math.fsum(text.points.values()) / len(partition.original)
+    seconds = math.fsum(count * seconds_of(job, step) for step, count in counts.items()) * share
+    valid = np.flatnonzero(partition.split == SPLITS.index("valid"))[:SCORED]
+    evaluate_points(network, partition.original, partition.secret, valid[:1], device)
+    clock = Clock(device)
+    evaluate_points(network, partition.original, partition.secret, valid, device)
+    per_token = clock.seconds() / (len(valid) * (text.tokens + 1))
+    evaluations = len(plan) * text.points["valid"] * (text.tokens + 1) * per_token
+    return Rehearsal(
+        seconds=seconds + evaluations,
+        per_token=per_token,
+        memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        weights_mb=sum(weight.nbytes for weight in models.trainable(network)) / 1e6,
+    )
+
+
+def seconds_of(job: "Job", step: Step) -> float:
+    """Seconds of one step of a kind, the mean of a few."""
+    for _ in range(WARM):
+        job.run(step)
+    clock = Clock(job.device)
+    for _ in range(TIMED):
+        job.run(step)
+    return clock.seconds() / TIMED
+
+
+class Clock:
+    """Time that work takes where nothing else is running: on a CPU what other programs take of it
+    does not count.
+    """
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self.began = self.now()
+
+    def now(self) -> tuple[float, float]:
+        """Seconds of the clock, and of work, since some time."""
+        if self.device.startswith("cuda"):
+            import torch
+
+            torch.cuda.synchronize()
+        return time.perf_counter(), time.process_time()
+
+    def seconds(self) -> float:
+        """Since it was made."""
+        passed, worked = (end - start for end, start in zip(self.now(), self.began, strict=True))
+        if self.device.startswith("cuda") or passed < COARSE:
+            return passed
+        return min(passed, worked)
+
+
+def meaningless(text: Text, vocab_size: int) -> Partition:
+    """Points of random tokens: as many as the text has, up to a bound, and as long on average.
+
+    Their lengths differ as much as those of sentences do. A private point has one private token.
+    """
+    rng = np.random.default_rng(0)
+    shrunk = min(1.0, MOST_POINTS / max(1, sum(text.points.values())))
+    counts = [max(1, round(text.points[split] * shrunk)) for split in SPLITS]
+    total = sum(counts)
+    lengths = 1 + rng.gamma(SPREAD, max(0.0, text.tokens - 1) / SPREAD, total).astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    is_private = rng.random(total) < text.private
+    marks = np.zeros(starts[-1], bool)
+    marks[starts[:-1][is_private]] = True
+    view = View(rng.integers(0, vocab_size, starts[-1], dtype=np.int32), starts, marks)
+    return Partition(
+        original=view,
+        redacted=view,
+        secret=marks,
+        private=is_private,
+        copy=np.zeros(total, bool),
+        split=np.repeat(np.arange(len(SPLITS), dtype=np.uint8), counts),
+        domain=np.full(total, -1, np.int32),
+        owner=rng.integers(0, AUTHORS, total, dtype=np.int32),
+    )

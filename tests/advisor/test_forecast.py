@@ -1,0 +1,132 @@
+"""What jobs would take, by what is known of them."""
+
+import json
+from contextlib import chdir
+
+import pytest
+
+from confide.advisor import forecast as module
+from confide.advisor.forecast import Forecast, surveyed
+from confide.advisor.rates import (
+    ALIKE,
+    BEFORE,
+    ELSEWHERE,
+    IMPORT,
+    REHEARSED,
+    TOKEN,
+    UNKNOWN,
+    Rate,
+    kind_of,
+    read_benchmark,
+    read_rates,
+    short,
+)
+from confide.advisor.rehearsal import CHARACTERS, Rehearsal
+from confide.config.params import load
+from confide.runtime.workflow_log import WorkflowJob
+from confide.specs import LinesSpec, SplitSpec
+
+HEAD = "s\th:m:s\tmax_rss\tmax_vms\n"
+REHEARSAL = Rehearsal(seconds=40.0, per_token=2e-3, memory_mb=600.0, weights_mb=3.0)
+RATES = {
+    IMPORT: Rate(2.0, 0.0, 0.0),
+    TOKEN: Rate(1e-3, 0.0, 0.0),
+    "split": Rate(1.0, 90.0, 0.1),
+    "attack exposure": Rate(5.0, 400.0, 0.0),
+    "summary": Rate(2.5, 130.0, 0.0),
+}
+
+
+@pytest.fixture
+def forecast(fresh, monkeypatch) -> Forecast:
+    """Of a project with nothing built, on a machine half as fast as the other one."""
+    monkeypatch.setattr(module, "read_rates", lambda: RATES)
+    monkeypatch.setattr(module, "importing", lambda: 4.0)
+    monkeypatch.setattr(module, "rehearse", lambda *_: REHEARSAL)
+    monkeypatch.chdir(fresh.folder)
+    return Forecast(load())
+
+
+def job(rule: str, benchmark: str, **wildcards) -> WorkflowJob:
+    return WorkflowJob(rule=rule, outputs=("x",), benchmark=benchmark, wildcards=wildcards)
+
+
+def test_measurements_of_snakemake_are_read(tmp_path):
+    file = tmp_path / "a.tsv"
+    file.write_text(f"{HEAD}1.5\t0:00:01\t20.5\t1\n53.76\t0:00:53\t741.20\t9\n")
+    cost = read_benchmark(file)
+    assert (cost.seconds, cost.memory_mb, cost.source) == (53.76, 741.2, BEFORE)
+    file.write_text(f"{HEAD}0.01\t0:00:00\tNA\tNA\n")
+    assert read_benchmark(file).memory_mb == 0
+
+
+def test_what_was_done_before_counts_first_then_what_is_like_it(forecast):
+    run = next(run for run in forecast.runs.values() if run.row.method == "dpsgd")
+    twins = [other.run for other in forecast.runs.values() if other.row == run.row]
+    file = f"logs/benchmarks/train/{run.run}.tsv"
+    train = job("train", file, run=run.run)
+    assert forecast.cost(train).source == REHEARSED
+    for twin in twins:
+        if twin != run.run:
+            other = f"logs/benchmarks/train/{twin}.tsv"
+            forecast.before[other] = module.Cost(seconds=7.0, memory_mb=70.0, source=BEFORE)
+    if len(twins) > 1:
+        assert (forecast.cost(train).seconds, forecast.cost(train).source) == (7.0, ALIKE)
+    forecast.before[file] = module.Cost(seconds=9.0, source=BEFORE)
+    assert (forecast.cost(train).seconds, forecast.cost(train).source) == (9.0, BEFORE)
+
+
+def test_training_is_a_start_and_what_was_rehearsed(forecast):
+    run = next(run for run in forecast.runs.values() if not run.row.trajectory)
+    cost = forecast.cost(job("train", "logs/none.tsv", run=run.run))
+    assert cost.seconds == 40.0 + module.STARTS * 4.0
+    assert (cost.memory_mb, cost.disk_mb, cost.source) == (600.0, 3.0, REHEARSED)
+
+
+def test_reading_takes_longer_by_the_model_and_starting_by_the_machine(forecast):
+    name, run = next(
+        (name, run)
+        for run in forecast.runs.values()
+        for name in run.row.attacks
+        if forecast.attacks[name] == "exposure"
+    )
+    cost = forecast.cost(job("attack", "logs/none.tsv", run=run.run, attack=name))
+    start = module.STARTS * 2.0
+    assert cost.seconds == pytest.approx(2 * start + 2 * (5.0 - start))
+    assert cost.source == ELSEWHERE
+
+
+def test_data_stages_take_their_time_for_each_megabyte(forecast):
+    (source, spec), *_ = forecast.sources.items()
+    text = surveyed(spec)
+    cost = forecast.cost(job("split", "logs/none.tsv", source=source))
+    assert cost.seconds == pytest.approx(2 * (1.0 + 0.1 * text.characters / 1e6))
+
+
+def test_what_nobody_knows_is_unknown(forecast):
+    assert forecast.cost(job("fetch", "logs/none.tsv", archive="sgd")).source == UNKNOWN
+    assert not forecast.cost(job("fetch", "logs/none.tsv", archive="sgd")).is_known
+
+
+def test_a_corpus_is_counted_or_scaled_by_the_size_of_its_file(tmp_path, monkeypatch):
+    file = tmp_path / "a.jsonl"
+    lines = [json.dumps({"text": "abcd efgh\nijkl", "doc": str(at)}) for at in range(100)]
+    file.write_text("\n".join(lines) + "\n")
+    spec = SplitSpec(corpus=LinesSpec(reader="lines", path=str(file)), point="turn")
+    with chdir(tmp_path):
+        text = surveyed(spec)
+        assert sum(text.points.values()) == 200
+        assert text.tokens == 13 / 2 / CHARACTERS
+        monkeypatch.setattr(module, "SAMPLE", 50)
+        assert sum(surveyed(spec).points.values()) >= 200
+        file.unlink()
+        assert surveyed(spec) is None
+
+
+def test_kinds_are_those_of_the_table():
+    assert short("gate_my_study") == "gate" and short("domain_policy") == "domain_policy"
+    attack = job("attack", "x", run="a/g0-s0", attack="address")
+    assert kind_of(attack, {"address": "membership"}) == "attack membership"
+    rates = read_rates()
+    assert {IMPORT, TOKEN, "split", "train", "attack membership", "gate"} <= set(rates)
+    assert all(rate.seconds > 0 for rate in rates.values())
