@@ -258,20 +258,19 @@ def worth(metrics: dict[str, Any]) -> str:
 
 def worths(runs: list[Run]) -> list[str]:
     """A table of what trained models are worth beside what takes no training; maybe no line."""
-    rows = []
+    rows: dict[tuple[str, str], list[str]] = {}
     for run in runs:
         metrics = evaluation_of(run)
-        if metrics is None:
-            continue
-        rows.append([run.row.dataset, run.row.method, *numbers_of(metrics)])
-        last = [run.row.dataset, "unigram", *unigram_of(metrics)]
-        if last not in rows:
-            rows.insert(0, last)
+        if metrics is not None:
+            dataset = run.row.dataset
+            rows.setdefault((dataset, "unigram"), unigram_of(metrics))
+            rows[dataset, run.row.method] = numbers_of(metrics)
     if not rows:
         return []
     head = ["dataset", "model", "tokens guessed right", "outside secrets", "bits per character"]
     head.append("perplexity outside secrets")
-    return ["What models are worth, on test text:", "", *table_lines(head, rows), ""]
+    lines = table_lines(head, ([*names, *cells] for names, cells in rows.items()))
+    return ["What models are worth, on test text:", "", *lines, ""]
 
 
 def numbers_of(metrics: dict[str, Any]) -> list[str]:
@@ -353,7 +352,7 @@ def table(options: list[Option], wish: Wish) -> list[str]:
         whose,
         "noise σ",
     ]
-    head.append("measured, at its own ε")
+    head.append("trained at ε")
     return table_lines(head, (cells(option, wish) for option in options))
 
 
@@ -363,7 +362,6 @@ def cells(option: Option, wish: Wish) -> list[str]:
     covered = FOR.get(cover(option, wish), "nobody").format(wish.unit)
     prices = [option.caught, option.missed, option.random, option.record, option.noise]
     numbers = ["–" if value is None else show(value) for value in prices]
-    trained = (
-        f"{option.trained or 'unknown'}{' ⚠ worse than without training' if option.worse else ''}"
-    )
-    return [option.dataset, option.method, covered, *numbers, trained]
+    spent = "not yet" if option.trained is None else show(option.spent)
+    warning = " ⚠ worse than without training" if option.worse else ""
+    return [option.dataset, option.method, covered, *numbers, f"{spent}{warning}"]

@@ -146,6 +146,8 @@ class RecipeSpec(Spec):
     # of several processes each keeps a part of the blocks' weights (causal_lm); blocks are
     # recomputed
     shard: bool = False
+    # of all updates, the last ones over which the weights are averaged; None: the last weights
+    average: Fraction | None = None
     precision: Literal["float32", "bfloat16"] = (
         "float32"  # of matrix products; weights stay float32, norms and noise float64
     )
@@ -155,7 +157,8 @@ class RecipeSpec(Spec):
         """Without what is off, so that digests of settings stay what they were."""
         fields = usual(self)
         unused = ["physical_tokens" if self.physical_tokens is None else "physical_batch_size"]
-        unused += [key for key in ("gradient_checkpointing", "shard") if not getattr(self, key)]
+        off = ("gradient_checkpointing", "shard", "average")
+        unused += [key for key in off if not getattr(self, key)]
         return {key: value for key, value in fields.items() if key not in unused}
 
 

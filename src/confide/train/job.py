@@ -18,6 +18,7 @@ from confide.runtime.memory import Budget
 from confide.runtime.parallel import ALONE, Group
 from confide.specs import TrainSpec
 from confide.train import checkpoint
+from confide.train.averages import Averages
 from confide.train.batches import Batches
 from confide.train.gradients import Gradients
 from confide.train.handed_on import HandedOn, state_releases
@@ -86,6 +87,7 @@ class Job:
             device=device,
         )
         self.optimizers = Optimizers(spec.recipe, model, updates)
+        self.averages = Averages(model, updates=sum(updates.values()), share=spec.recipe.average)
         self.history = History(self.batches, self.gradients)
         self.metrics = Metrics()
 
@@ -98,6 +100,7 @@ class Job:
             self.history.add(update)
             self.metrics.add(loss)
         self.done += 1
+        self.averages.add(self.done)
 
     def save(self, folder: Path, fingerprint: str) -> None:
         """Write the checkpoint, one for all processes; InputError where these no longer have the
@@ -143,6 +146,7 @@ class Job:
             "states": self.states,
             "gradients": self.gradients,
             "optimizers": self.optimizers,
+            "averages": self.averages,
             "history": self.history,
             "metrics": self.metrics,
         }

@@ -100,6 +100,9 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
         raise InputError(message, key="privacy.noise", value=spec.protection.noise)
     if recipe.shard and (why := undivided(spec, kinds)) is not None:
         raise InputError(f"is not there for {why}", key="recipe.shard", value=True)
+    if recipe.average is not None and any(step.state == "published" for step in kinds):
+        message = "is not there for training as published"
+        raise InputError(message, key="recipe.average", value=recipe.average)
     check_pools(kinds, sizes.pools, recipe.noisy_batch_size, sizes.authors)
     return epochs
 
@@ -117,6 +120,8 @@ def undivided(spec: TrainSpec, kinds: Iterable[Step]) -> str | None:
         return "discrete noise (privacy.noise: discrete_gaussian)"
     if any(step.regulariser != "none" for step in kinds):
         return f"regularisers (method: {spec.method})"
+    if spec.recipe.average is not None:
+        return "averaged weights (recipe.average)"
     return None
 
 

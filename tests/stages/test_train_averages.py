@@ -1,0 +1,115 @@
+"""The mean of the last weights, against weights that are kept update by update."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from confide.dp.ledger import Ledger
+from confide.errors import InputError
+from confide.models import trainable
+from confide.specs import TrainSpec
+from confide.train.averages import Averages
+from confide.train.job import Job
+from tests.stages.test_train import partition, run, spec, vocabulary
+
+__all__ = ["vocabulary"]
+
+
+def averaged(method: str, share: float | None) -> TrainSpec:
+    wanted = spec(method)
+    recipe = wanted.recipe.model_copy(update={"average": share})
+    return wanted.model_copy(update={"recipe": recipe})
+
+
+def weights_of(job: Job) -> list[torch.Tensor]:
+    return [weight.detach().double().clone() for weight in trainable(job.model)]
+
+
+@pytest.mark.parametrize("method", ["dpsgd", "crt", "jft"])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_it_is_the_mean_of_what_the_last_updates_left(
+    method: str,
+    share: float,
+    tmp_path: Path,
+    vocabulary: Path,
+    monkeypatch,
+) -> None:
+    kept: list[list[torch.Tensor]] = []
+    step = Job.run
+
+    def remember(self: Job, *arguments: Any) -> None:
+        step(self, *arguments)
+        kept.append(weights_of(self))
+
+    plain = run(tmp_path / "plain", vocabulary, averaged(method, None))
+    monkeypatch.setattr(Job, "run", remember)
+    without = run(tmp_path / "again", vocabulary, averaged(method, None))
+    raw = list(kept)
+    kept.clear()
+    made = run(tmp_path / "mean", vocabulary, averaged(method, share))
+    assert without["model"].read_bytes() == plain["model"].read_bytes()
+    last = max(1, round(share * len(raw)))
+    wanted = [torch.stack(tensors).mean(0) for tensors in zip(*raw[-last:], strict=True)]
+    assert all(
+        torch.allclose(one, other, rtol=1e-6) for one, other in zip(kept[-1], wanted, strict=False)
+    )
+    stored = load_file(made["model"])
+    assert sum(weight.numel() for weight in stored.values()) > 0
+    first, second = (Ledger.load(files["ledger"].read_text()) for files in (plain, made))
+    assert first.releases() == second.releases()
+    assert first.states(updates_only=True) == second.states(updates_only=True)
+
+
+@pytest.mark.parametrize("killed_after", [3, 11])
+def test_a_killed_job_goes_on_to_the_same_mean(
+    killed_after: int,
+    tmp_path: Path,
+    vocabulary: Path,
+    monkeypatch,
+) -> None:
+    wanted = averaged("crt", 0.8)
+    whole = run(tmp_path / "whole", vocabulary, wanted)
+    step = Job.run
+    updates = 0
+
+    def fragile(self: Job, *arguments: Any) -> None:
+        nonlocal updates
+        if updates == killed_after:
+            raise KeyboardInterrupt
+        updates += 1
+        step(self, *arguments)
+
+    monkeypatch.setattr(Job, "run", fragile)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "killed", vocabulary, wanted)
+    monkeypatch.setattr(Job, "run", step)
+    resumed = run(tmp_path / "killed", vocabulary, wanted)
+    assert resumed["model"].read_bytes() == whole["model"].read_bytes()
+    assert resumed["ledger"].read_bytes() == whole["ledger"].read_bytes()
+
+
+def test_without_it_nothing_is_added_up():
+    model = torch.nn.Linear(3, 2)
+    averages = Averages(model, updates=10, share=None)
+    before = [weight.clone() for weight in model.parameters()]
+    for done in range(1, 11):
+        averages.add(done)
+    assert averages.state() == {}
+    assert all(
+        torch.equal(one, other) for one, other in zip(before, model.parameters(), strict=False)
+    )
+
+
+def test_training_as_published_has_none(tmp_path: Path, vocabulary: Path) -> None:
+    wanted = averaged("selective", 0.5)
+    recipe = wanted.recipe.model_copy(update={"private_state": "published"})
+    with pytest.raises(InputError, match="is not there for training as published"):
+        run(tmp_path, vocabulary, wanted.model_copy(update={"recipe": recipe}), partition())
+
+
+def test_settings_without_it_have_the_digest_that_they_had():
+    assert "average" not in averaged("crt", None).model_dump_json()
+    assert '"average":0.5' in averaged("crt", 0.5).model_dump_json()
