@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from confide.train.job import Job
 
 CHARACTERS = 4.0  # of a token, as far as nothing better is known
-WARM = 4  # steps of a kind before time is taken
+WARM = 0.5  # seconds of steps of a kind before time is taken
 COARSE = 0.2  # seconds below which some systems cannot tell how much of them was work
-TIMED = 7  # steps of a kind whose time is taken
+TIMED = 1.5  # seconds of steps of a kind that are timed
+LEAST = 2  # steps that make either
 MOST_POINTS = 20_000  # of the text without meaning
 SCORED = 200  # points whose evaluation is timed
 AUTHORS = 50
@@ -132,12 +133,20 @@ def played(spec: TrainSpec, text: Text, vocab_size: int, bos: int) -> Rehearsal:
 
 def seconds_of(job: "Job", step: Step) -> float:
     """Seconds of one step of a kind, the mean of a few."""
-    for _ in range(WARM):
-        job.run(step)
+    repeated(job, step, WARM)
     clock = Clock(job.device)
-    for _ in range(TIMED):
+    count = repeated(job, step, TIMED)
+    return clock.seconds() / count
+
+
+def repeated(job: "Job", step: Step, seconds: float) -> int:
+    """Run steps of a kind for so long, and at least a few; how many that were."""
+    began = time.perf_counter()
+    count = 0
+    while count < LEAST or time.perf_counter() - began < seconds:
         job.run(step)
-    return clock.seconds() / TIMED
+        count += 1
+    return count
 
 
 class Clock:
