@@ -62,6 +62,7 @@ sbom: $(VENV)/.ok
 
 reproduce: $(VENV)/.ok
 	snakemake
+	[ ! -d .git ] || dvc repro --quiet # nothing is left to do: it records what is there in dvc.lock
 	snakemake --report results/report.html --report-stylesheet workflow/report/report.css
 	echo 'See results/studies and results/report.html'
 

@@ -11,6 +11,7 @@ import yaml
 from confide.config.layers import included, read_layer
 from confide.config.params import FILE, load, load_layers
 from confide.errors import InputError
+from confide.specs import Params
 
 ROOT = Path(__file__).parents[2]
 MOVED = ("attacks", "runs", "studies", "models")  # blocks of the tiny file that the fixture moves
@@ -226,6 +227,15 @@ def test_every_file_of_studies_is_included_and_shown_by_dvc(monkeypatch):
     stages = yaml.safe_load(Path("dvc.yaml").read_text())
     assert set(stages["params"]) == {str(FILE), *listed}
     assert all("studies" in stage["deps"] for stage in stages["stages"].values())
+
+
+def test_dvc_watches_keys_that_are_there_and_all_that_define_anything():
+    """DVC refuses to run a stage whose parameter is missing."""
+    defined = set(yaml.safe_load((ROOT / "params.yaml").read_text()))
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"].values()
+    watched = {key for stage in stages for key in stage["params"]}
+    assert watched <= defined
+    assert set(Params.model_fields) - watched == {"papers", "tracking"}
 
 
 def test_the_projects_files_are_written_for_people():

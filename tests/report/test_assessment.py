@@ -169,7 +169,7 @@ def test_a_run_of_two_rows_has_the_attacks_of_both(results):
 def test_the_study_has_a_page_of_every_run_that_needs_no_other_file(study, tmp_path):
     root, spec = study
     report(spec, results=root / "results", models=root / "models", output=tmp_path / "out")
-    pages = {path.name for path in (tmp_path / "out").glob("*.html")}
+    pages = {path.name for path in (tmp_path / "out").glob("assessment*.html")}
     assert pages == {run.assessment for run in spec.runs} and len(pages) == len(spec.runs)
     for page in (tmp_path / "out").glob("*.html"):
         text = page.read_text()

@@ -58,7 +58,7 @@ def build(root: Path, output: Path | None = None, **changes) -> Path:
 
 def test_writes_all_files_the_same_twice(root):
     first = build(root)
-    names = {"table.csv", "table.md", "figures.md", "summary.json", "epochs.csv"}
+    names = {"table.csv", "table.md", "table.html", "figures.md", "summary.json", "epochs.csv"}
     names |= {"assessment_crt_g0.1-s0.html"}
     names |= {
         f"{figure}.{ending}" for figure in ("tradeoff", "utility") for ending in ("png", "svg")

@@ -103,8 +103,13 @@ def test_a_clone_has_models_and_results_and_trains_nothing_once_the_text_is_ther
         and (clone.folder / "results/studies/tiny/table.csv").is_file()
     )
     assert "Nothing to be done" in clone.snakemake("-n", "report_all")
+    for certificate in (clone.folder / "results/runs").glob("*/*/certificate.json"):
+        assert "holds" in clone.run("confide", "verify", str(certificate))
+    remark = "The text of public, sim is not here."
+    assert remark in clone.snakemake("-n")
     clone.snakemake("prepare")
-    assert "Nothing to be done" in clone.snakemake("-n")
+    said = clone.snakemake("-n")
+    assert "Nothing to be done" in said and remark not in said
     clone.edit("params.yaml", "bootstrap: 50", "bootstrap: 60")
     assert clone.planned() == {
         "attack": 5,

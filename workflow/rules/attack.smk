@@ -20,6 +20,9 @@ rule certify:
             category="Certificates",
             labels={"run": "{run}"},
         ),
+        # What the certificate follows from, without the text: whoever pulls the results can verify it.
+        recall="results/runs/{run}/recall.json",
+        neighbours="results/runs/{run}/neighbours.json",
     log:
         "logs/certify/{run}.log",
     benchmark:
@@ -33,7 +36,8 @@ rule certify:
         "--neighbours {input.neighbours} --model {input.model} --config {input.config} --original {input.original} "
         "--redacted {input.redacted} --tokenizer {input.tokenizer} --output {output.certificate} --words {output.words} "
         "--html {output.html} "
-        "> {log} 2>&1"
+        "> {log} 2>&1; "
+        "cp {input.recall} {output.recall}; cp {input.neighbours} {output.neighbours}"
 
 
 rule evaluate:

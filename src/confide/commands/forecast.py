@@ -12,7 +12,6 @@ from a few of its steps, run on text without meaning, which takes a minute.
 import argparse
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import chdir
 from heapq import heappop, heappush
@@ -22,7 +21,7 @@ from confide.advisor.forecast import costs
 from confide.advisor.rates import Cost
 from confide.config.params import load
 from confide.errors import Failure
-from confide.output.escaping import say
+from confide.output.escaping import say, warn
 from confide.report.tables.table import table_lines
 from confide.runtime import packaged
 from confide.runtime.durations import duration
@@ -44,7 +43,7 @@ def forecast(*options: str) -> None:
         packaged.command(["--dry-run", *options]), capture_output=True, text=True, check=False
     )
     if plan.returncode:
-        print(plan.stderr, file=sys.stderr, end="")
+        warn(*plan.stderr.splitlines())
         raise Failure("there is no plan: Snakemake says why above")
     jobs = planned(plan.stdout)
     if not jobs:

@@ -28,6 +28,7 @@ from confide.types import POOLS
 
 SINGLE = ("ledger", "model", "recall", "neighbours")
 NEEDED = (*SINGLE, "start_ledgers")
+MEASURED = ("recall", "neighbours")  # copies of which lie beside the certificate
 CHECKED = (
     "  checked: the ledger's chain, its updates against the settings, "
     "its price by two accountants, every claim"
@@ -150,7 +151,9 @@ def reached(
         files[name] = []
         for entry in entries[name]:
             path = Path(entry["path"])
-            places = (folder / path for folder in folders)
+            places = [folder / path for folder in folders]
+            if name in MEASURED:
+                places.append(file.with_name(path.name))
             place = next((place for place in places if isfile(place)), None)  # False for odd names
             if place is not None and sha256(place) != entry["sha256"]:
                 message = "is not the file that was certified: other bytes"

@@ -105,7 +105,8 @@ def view(lines: Sequence[str], folder: Path, typical: Mapping[str, float], now: 
     state = progress(lines)
     total = sum(count for rule, count in state.total.items() if rule != GATHERS)
     seconds = {**typical, **taken_in(state)}
-    parts: list[Table | Text] = [overall(state, total, lines, folder, seconds, now)]
+    remaining = left(state, lines, folder, seconds, now)
+    parts: list[Table | Text] = [overall(state, total, remaining, ended=has_ended(lines))]
     table = Table.grid(padding=(0, 2))
     for event in state.running.values():
         table.add_row(*running(event, folder, seconds, now))
@@ -122,21 +123,10 @@ def taken_in(state: Progress) -> dict[str, float]:
     return {rule: mean(seconds) for rule, seconds in taken.items()}
 
 
-def overall(
-    state: Progress,
-    total: int,
-    lines: Sequence[str],
-    folder: Path,
-    typical: Mapping[str, float],
-    now: datetime,
-) -> Table:
-    """The bar of all jobs."""
+def overall(state: Progress, total: int, remaining: str, *, ended: bool) -> Table:
+    """The bar of all jobs. remaining: in words, how long they will still take."""
     done = sum(job.rule != GATHERS for job, _ in state.done)
-    words = f"{done} of {total} jobs"
-    if has_ended(lines):
-        words += ", ended"
-    else:
-        words += f", {left(state, lines, folder, typical, now)}"
+    words = f"{done} of {total} jobs, {'ended' if ended else remaining}"
     if state.failed:
         words += f", {len(state.failed)} failed"
     table = Table.grid(padding=(0, 2))

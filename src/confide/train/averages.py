@@ -25,7 +25,7 @@ class Averages:
 
     def add(self, done: int) -> None:
         """Count the weights after update `done`, and put the mean in place after the last one."""
-        if done <= self.first:
+        if not self.sums or done <= self.first:
             return
         for total, weight in zip(self.sums, self.weights, strict=True):
             total.add_(weight.detach())

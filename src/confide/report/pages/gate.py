@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from confide.certify.gate import NOT_AUDITED, STANDS, Case
+from confide.certify.gate import NOT_AUDITED, SKIPPED, STANDS, Case
 from confide.output import templates
 from confide.report.pages.certificate import as_html
 from confide.report.pages.opening import rounded_up
@@ -12,8 +12,8 @@ TITLE = "Certificates against audits"
 
 
 def page(study: str, cases: Sequence[Case]) -> str:
-    """HTML. Failures come first, then what was not audited."""
-    ordered = sorted(cases, key=lambda case: (not case.failed, case.outcome != NOT_AUDITED))
+    """HTML. Failures come first, then what was not audited, and last what was skipped."""
+    ordered = sorted(cases, key=urgency)
     values = {
         "title": TITLE,
         "study": study,
@@ -26,3 +26,10 @@ def page(study: str, cases: Sequence[Case]) -> str:
         "percent": lambda value: "–" if value is None else f"{value:.0%}",
     }
     return as_html(templates.filled(__file__, values), TITLE)
+
+
+def urgency(case: Case) -> int:
+    """Place of a comparison on the page; 0 comes first."""
+    if case.failed:
+        return 0
+    return {NOT_AUDITED: 1, SKIPPED: 3}.get(case.outcome, 2)
