@@ -105,7 +105,7 @@ def test_a_clone_has_models_and_results_and_trains_nothing_once_the_text_is_ther
     assert "Nothing to be done" in clone.snakemake("-n", "report_all")
     for certificate in (clone.folder / "results/runs").glob("*/*/certificate.json"):
         assert "holds" in clone.run("confide", "verify", str(certificate))
-    remark = "The text of public, sim is not here."
+    remark = "7 models with their certificates are here: "
     assert remark in clone.snakemake("-n")
     clone.snakemake("prepare")
     said = clone.snakemake("-n")

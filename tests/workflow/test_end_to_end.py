@@ -126,7 +126,8 @@ def test_everything_is_there(built):
             if "selective" in run
             else attacks
         )
-        own = {"certificate.json", "certificate.md", "certificate.html", "evaluate.json"} | attacks
+        certified = {"certificate.json", "certificate.md", "certificate.html"}
+        own = certified | {"recall.json", "neighbours.json", "evaluate.json"} | attacks
         assert {path.name for path in (built.folder / "results/runs" / run).iterdir()} == own
     with open(built.folder / "results/studies/tiny/table.csv") as file:
         rows = {row["name"]: row for row in csv.DictReader(file)}
