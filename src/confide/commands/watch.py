@@ -31,7 +31,7 @@ from confide.specs import TrackingSpec
 
 EPOCH = re.compile(r".*\bepoch (\d+) of (\d+)\b")
 ENDED = re.compile(r"Complete log\(s\):|Nothing to be done")
-CORES = re.compile(r"Provided cores: (\d+)")
+CORES = re.compile(r"Provided (?:cores|remote nodes): (\d+)")
 LIVE = "confide-live"  # experiment in MLflow
 GATHERS = "all"  # rules that only name what others make
 BAR = 24  # columns
