@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from confide.models.head import IGNORE
-from confide.models.language_model import LanguageModel
+from confide.models.language_model import Encoder
 from confide.types import StateName, View
 
 
@@ -222,7 +222,7 @@ def ends_of(batch: Batch) -> Tensor:
     return torch.where(batch.targets != IGNORE, places, 0).amax(1)
 
 
-def token_losses(model: LanguageModel, batch: Batch, half: bool = False) -> Tensor:
+def token_losses(model: Encoder, batch: Batch, half: bool = False) -> Tensor:
     """Negative log-likelihood (B, P) in nats, 0 where the target is IGNORE.
 
     half: matrix products in bfloat16.

@@ -21,14 +21,12 @@ from confide.specs import ModelSpec
 Contexts = Any
 
 
-class LanguageModel(nn.Module, ABC):
-    """Base of all language models. `bos` is the token that opens and closes every sequence.
+class Encoder(nn.Module, ABC):
+    """What can be trained: it turns tokens into hidden states, and its head these into logits.
 
-    A subclass sets all attributes below; one that only trains may leave out `start`, `advance` and
-    `take`.
+    `bos` is the token that opens and closes every sequence. A subclass sets all attributes below.
     """
 
-    spec: ModelSpec
     head: Head
     vocab_size: int
     bos: int
@@ -42,34 +40,13 @@ class LanguageModel(nn.Module, ABC):
         self.shards: Shards | None = None
 
     @property
-    def positions(self) -> float:
-        """The most tokens that a text may have, begin token included; without a limit infinity."""
-        return math.inf
-
-    @property
-    def cache_bytes(self) -> int:
-        """What a context keeps of every token that it has read; 0 where that does not grow."""
-        return 0
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.head.weight.device
 
     def stored(self) -> dict[str, Tensor]:
         """Parameters that the file of weights holds, each once, by name."""
         return dict(self.named_parameters())
-
-    def merged(self) -> "LanguageModel":
-        """The model as it is used once it is trained: itself, where nothing was added to it."""
-        return self
-
-    def as_used(self) -> "LanguageModel":
-        """The same, but this model stays as it is trained: a copy, where `merged` would change it.
-
-        Where nothing was added it is this model itself, and follows its weights.
-        """
-        return self
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return self.head.weight.device
 
     @abstractmethod
     def hidden(self, ids: Tensor, keep: Tensor | None = None, ends: Tensor | None = None) -> Tensor:
@@ -84,14 +61,41 @@ class LanguageModel(nn.Module, ABC):
         """Logits (B, L, V) of the token after each of ids (B, L)."""
         return self.head(self.hidden(ids))
 
+
+class LanguageModel(Encoder):
+    """Base of all language models: an encoder that attacks and generation can read on with."""
+
+    spec: ModelSpec
+
+    @property
+    def positions(self) -> float:
+        """The most tokens that a text may have, begin token included; without a limit infinity."""
+        return math.inf
+
+    @property
+    def cache_bytes(self) -> int:
+        """What a context keeps of every token that it has read; 0 where that does not grow."""
+        return 0
+
+    def merged(self) -> "LanguageModel":
+        """The model as it is used once it is trained: itself, where nothing was added to it."""
+        return self
+
+    def as_used(self) -> "LanguageModel":
+        """The same, but this model stays as it is trained: a copy, where `merged` would change it.
+
+        Where nothing was added it is this model itself, and follows its weights.
+        """
+        return self
+
+    @abstractmethod
     def start(self, count: int) -> Contexts:
         """As many empty contexts, in which nothing has been read."""
-        raise NotImplementedError
 
+    @abstractmethod
     def advance(self, contexts: Contexts, tokens: Tensor) -> tuple[Tensor, Contexts]:
         """Read one token (n,) in each context: hidden states (n, d) and the contexts after it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self, contexts: Contexts, index: Tensor) -> Contexts:
         """Those contexts that index (m,) names, which may repeat or reorder them."""
-        raise NotImplementedError

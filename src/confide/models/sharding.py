@@ -15,7 +15,7 @@ from confide.runtime.parallel import Group
 if TYPE_CHECKING:
     from torch.distributed.tensor import DTensor
 
-    from confide.models.language_model import LanguageModel
+    from confide.models.language_model import Encoder
     from confide.models.recompute import Block
 
 
@@ -24,7 +24,7 @@ class Shards:
     wholes. Every process of the group must make the same calls.
     """
 
-    def __init__(self, model: "LanguageModel", group: Group) -> None:
+    def __init__(self, model: "Encoder", group: Group) -> None:
         """Divide the blocks of a model that recomputes them; with adapters what is frozen alone.
 
         The model goes to the group's device, one block at a time.
@@ -98,7 +98,7 @@ class Shards:
             part.grad = total if part.grad is None else part.grad.add_(total)
 
 
-def moved(model: "LanguageModel") -> list[nn.Parameter]:
+def moved(model: "Encoder") -> list[nn.Parameter]:
     """What the optimizer moves: trainable weights, or the parts of them that are here."""
     shards = model.shards
     weights = [weight for weight in model.parameters() if weight.requires_grad]

@@ -31,7 +31,7 @@ from confide.dp.mechanism.randomness import Stream, noise_of
 from confide.dp.mechanism.sampling import poisson
 from confide.dp.mechanism.update import discrete_gradient, noisy_gradient
 from confide.errors import InputError
-from confide.models import LanguageModel
+from confide.models import Encoder
 from confide.models.batches import Batch
 from confide.models.head import Head
 from confide.runtime.memory import Budget
@@ -48,7 +48,7 @@ PIECE = 256  # examples of one pass
 COLUMNS = 128  # records of the linear layer, whose inputs are written out
 
 
-class Directions(LanguageModel):
+class Directions(Encoder):
     """A language model of one position with a direction of its own for each record.
 
     The loss on record i has a gradient in the i-th direction only. Most records are rows of an

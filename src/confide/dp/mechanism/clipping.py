@@ -19,7 +19,7 @@ from torch.func import functional_call
 from confide.dp.mechanism.gradients import Factored, Formed, Use, gradients_of, units_of
 from confide.dp.mechanism.randomness import BLOCK, Noise
 from confide.errors import InputError
-from confide.models import LanguageModel, trainable
+from confide.models import Encoder, trainable
 from confide.models.head import Head
 from confide.models.recompute import Block, Reading
 from confide.models.recurrence import LSTMLayer, Recurrent
@@ -101,7 +101,7 @@ class PerExampleClipper:
     `nonfinite`.
     """
 
-    def __init__(self, model: LanguageModel, max_grad_norm: float):
+    def __init__(self, model: Encoder, max_grad_norm: float):
         self.model = model
         self.flattens = getattr(model, "flattens", False)
         self.max_grad_norm = max_grad_norm

@@ -13,7 +13,7 @@ from confide.dp.mechanism.authors import TOGETHER
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.discrete import BITS
 from confide.dp.mechanism.randomness import Noise, Stream
-from confide.models import LanguageModel, trainable
+from confide.models import Encoder, trainable
 from confide.models.batches import Batch, token_losses
 from confide.models.head import IGNORE
 from confide.models.sharding import is_divided, moved
@@ -25,7 +25,7 @@ SHORTER = 2.0**-20
 
 
 def exact_gradient(
-    model: LanguageModel,
+    model: Encoder,
     batches: Iterable[Batch],
     max_norm: float | None,
     budget: Budget,
@@ -70,7 +70,7 @@ def exact_gradient(
     return loss / tokens
 
 
-def norm_of_parts(model: LanguageModel, norm: Tensor) -> Tensor:
+def norm_of_parts(model: Encoder, norm: Tensor) -> Tensor:
     """The norm () of a gradient some of whose parts lie in other processes; `norm` is that of what
     every process has.
     """
@@ -89,7 +89,7 @@ def no_gradient(parameters: Iterable[nn.Parameter]) -> None:
 
 
 def summed(
-    model: LanguageModel, parameters: list[nn.Parameter], batch: Batch, half: bool
+    model: Encoder, parameters: list[nn.Parameter], batch: Batch, half: bool
 ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """Summed loss (), number of tokens () and gradients of one piece."""
     loss = token_losses(model, batch := batch.to(parameters[0].device), half).sum()
@@ -193,9 +193,7 @@ def clipped(clipper: PerExampleClipper, batch: Batch, size: int, half: bool) -> 
         clipper.add_unit(in_passes(clipper.model, batch, size, half))
 
 
-def in_passes(
-    model: LanguageModel, unit: Batch, size: int, half: bool
-) -> list[Callable[[], Tensor]]:
+def in_passes(model: Encoder, unit: Batch, size: int, half: bool) -> list[Callable[[], Tensor]]:
     """Passes of at most `size` examples whose losses add up to the mean of a unit's."""
 
     def losses(piece: Batch) -> Tensor:
@@ -204,7 +202,7 @@ def in_passes(
     return [partial(losses, piece) for piece in unit.split(size, whole=False)]
 
 
-def per_example(model: LanguageModel, batch: Batch, half: bool = False) -> Tensor:
+def per_example(model: Encoder, batch: Batch, half: bool = False) -> Tensor:
     """Mean token loss (B,) of each example, a function of that example alone.
 
     It is 0 where nothing is scored.
