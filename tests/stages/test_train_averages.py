@@ -13,6 +13,7 @@ from confide.models import trainable
 from confide.specs import TrainSpec
 from confide.train.averages import Averages
 from confide.train.job import Job
+from tests.stages.group_worker import killed
 from tests.stages.test_train import partition, run, spec, vocabulary
 
 __all__ = ["vocabulary"]
@@ -58,7 +59,8 @@ def test_it_is_the_mean_of_what_the_last_updates_left(
     )
     stored = load_file(made["model"])
     assert sum(weight.numel() for weight in stored.values()) > 0
-    first, second = (Ledger.load(files["ledger"].read_text()) for files in (plain, made))
+    first = Ledger.from_file(plain["ledger"])
+    second = Ledger.from_file(made["ledger"])
     assert first.releases() == second.releases()
     assert first.states(updates_only=True) == second.states(updates_only=True)
 
@@ -68,24 +70,10 @@ def test_a_killed_job_goes_on_to_the_same_mean(
     killed_after: int,
     tmp_path: Path,
     vocabulary: Path,
-    monkeypatch,
 ) -> None:
     wanted = averaged("crt", 0.8)
     whole = run(tmp_path / "whole", vocabulary, wanted)
-    step = Job.run
-    updates = 0
-
-    def fragile(self: Job, *arguments: Any) -> None:
-        nonlocal updates
-        if updates == killed_after:
-            raise KeyboardInterrupt
-        updates += 1
-        step(self, *arguments)
-
-    monkeypatch.setattr(Job, "run", fragile)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "killed", vocabulary, wanted)
-    monkeypatch.setattr(Job, "run", step)
+    killed(killed_after, lambda: run(tmp_path / "killed", vocabulary, wanted))
     resumed = run(tmp_path / "killed", vocabulary, wanted)
     assert resumed["model"].read_bytes() == whole["model"].read_bytes()
     assert resumed["ledger"].read_bytes() == whole["ledger"].read_bytes()

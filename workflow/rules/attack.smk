@@ -20,7 +20,7 @@ rule certify:
             category="Certificates",
             labels={"run": "{run}"},
         ),
-        # What the certificate follows from, without the text: whoever pulls the results can verify it.
+        # What the certificate follows from: who pulls the results verifies it without the text.
         recall="results/runs/{run}/recall.json",
         neighbours="results/runs/{run}/neighbours.json",
     log:

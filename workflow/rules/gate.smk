@@ -13,7 +13,7 @@ for study in PARAMS.studies:
                 if stem is not None
             ],
         output:
-            found=f"results/studies/{study}/gate.csv",
+            table=f"results/studies/{study}/gate.csv",
             page=report(
                 f"results/studies/{study}/gate.html",
                 caption="../report/gate.rst",
@@ -31,7 +31,7 @@ for study in PARAMS.studies:
             spec=show(studies.gate(PARAMS, study)),
             code=code("gate"),
         shell:
-            "confide gate --spec {params.spec:q} --results results --output {output.found} --junit {output.junit} "
+            "confide gate --spec {params.spec:q} --results results --output {output.table} --junit {output.junit} "
             "--html {output.page} "
             "2>&1 | tee {log}"
 

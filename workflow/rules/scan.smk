@@ -125,8 +125,8 @@ for study in PARAMS.studies:
             "confide scan --spec {params.spec:q} --points {input.points} --canaries {input.canaries} {params.public} "
             "--files {params.folders} {input.tokenizers} {input.measured} "
             "{params.parameters:q} $(ls -d logs dvc.yaml dvc.lock mlflow.db 2> /dev/null) "
-            "--output {output.counts} --table {output.table} --html {output.page} --sarif {output.sarif} "
-            "2>&1 | tee {log}"
+            "--output {output.counts} --table {output.table} "
+            "--html {output.page} --sarif {output.sarif} 2>&1 | tee {log}"
 
 
 # All that is pushed, once everything else is done: the pages over several studies and the records of jobs are in no
@@ -165,8 +165,8 @@ for page, chosen in PAGES.items():
         shell:
             "confide scan --spec {params.spec:q} --points {input.points} --canaries {input.canaries} {params.public} "
             "--files $(ls -d {params.folders} 2> /dev/null) "
-            "--output {output.counts} --table {output.table} --html {output.page} --sarif {output.sarif} "
-            "2>&1 | tee {log}"
+            "--output {output.counts} --table {output.table} "
+            "--html {output.page} --sarif {output.sarif} 2>&1 | tee {log}"
 
 
 rule scan_all:

@@ -1,4 +1,5 @@
-# Everything into MLflow, last of all: what was not searched for secrets, or holds one, reaches no server.
+# Everything into MLflow, last of all: what was not searched for secrets, or holds one, reaches no
+# server.
 
 
 rule track:
@@ -18,4 +19,5 @@ rule track:
         spec=show(studies.tracking(PARAMS)),
         code=code("track"),
     shell:
-        "confide track --spec {params.spec:q} --results results --models models --output {output} > {log} 2>&1"
+        "confide track --spec {params.spec:q} --results results --models models "
+        "--output {output} > {log} 2>&1"

@@ -16,7 +16,6 @@ from tqdm import tqdm
 
 from confide.advisor.rates import (
     ALIKE,
-    BENCHMARKS,
     ELSEWHERE,
     IMPORT,
     NOT_KNOWN,
@@ -25,7 +24,7 @@ from confide.advisor.rates import (
     Cost,
     importing,
     kind_of,
-    read_benchmark,
+    measured,
     read_rates,
 )
 from confide.advisor.rehearsal import CHARACTERS, Rehearsal, Text, rehearse
@@ -68,7 +67,7 @@ class Forecast:
         self.slowness = self.start / self.rates[IMPORT].seconds
         self.texts: dict[str, Text | None] = {}
         self.rehearsals: dict[str, Rehearsal | None] = {}
-        self.before = {str(file): read_benchmark(file) for file in BENCHMARKS.rglob("*.tsv")}
+        self.before = {str(file): cost for file, cost in measured(Path()).items()}
 
     def cost(self, job: WorkflowJob) -> Cost:
         """What a job would take."""
@@ -211,19 +210,19 @@ def surveyed(spec: SplitSpec) -> Text | None:
     counts: Counter[str] = Counter()
     characters = 0
     size = 0
-    records = READERS[corpus.reader](corpus, raw)
     try:
+        records = READERS[corpus.reader](corpus, raw)
         for record in islice(records, SAMPLE):
             size += len(record.text.encode())
             for text, _ in pieces(record, spec.point, spec.window):
                 counts[record.split] += 1
                 characters += len(text)
+        is_whole = next(records, None) is None
     except (InputError, OSError):
         return None
     if not counts:
         return None
     path = getattr(corpus, "path", None) or raw
-    is_whole = next(records, None) is None
     larger = 1.0
     if not is_whole and path is not None and Path(path).is_file():
         larger = max(1.0, Path(path).stat().st_size / size)

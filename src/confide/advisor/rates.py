@@ -66,6 +66,12 @@ def read_benchmark(file: Path) -> Cost:
     )
 
 
+def measured(folder: Path) -> dict[Path, Cost]:
+    """What the jobs of a folder took, by the file, seen from there, that says so."""
+    files = sorted((folder / BENCHMARKS).rglob("*.tsv"))
+    return {file.relative_to(folder): read_benchmark(file) for file in files}
+
+
 def short(rule: str) -> str:
     """A rule without the name of the study that it is called after."""
     head = rule.partition("_")[0]

@@ -7,7 +7,6 @@ lengths count.
 
 import math
 import os
-import resource
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
@@ -23,6 +22,7 @@ from confide.specs import TrainSpec
 from confide.types import SPLITS, Partition, Step, View
 
 if TYPE_CHECKING:
+    from confide.models.language_model import LanguageModel
     from confide.train.job import Job
 
 CHARACTERS = 4.0  # of a token, as far as nothing better is known
@@ -80,55 +80,72 @@ def played(spec: TrainSpec, text: Text, vocab_size: int, bos: int) -> Rehearsal:
     """The same. InputError where the job cannot run."""
     import torch
 
-    from confide import models
-    from confide.models.recompute import recompute
-    from confide.runtime.memory import keep_pages
-    from confide.runtime.parallel import ALONE
-    from confide.train.evaluation import evaluate_points
-    from confide.train.job import Job, device_of, sizes_of
+    from confide.models import build, trainable
+    from confide.runtime.memory import keep_pages, peak_mb
+    from confide.train.job import device_of, sizes_of
     from confide.train.planning import enumerate_steps
-    from confide.train.regularisers import regulariser_of
 
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
     keep_pages()
     partition = meaningless(text, vocab_size)
     plan = enumerate_steps(spec, sizes_of(spec, partition))
-    steps = [step for epoch in plan for step in epoch]
-    counts = Counter(steps)
-    device = device_of(spec.device)
-    network = models.build(spec.model, vocab_size, bos).to(device).train()
+    counts = Counter(step for steps in plan for step in steps)
+    network = build(spec.model, vocab_size, bos).to(device_of(spec.device)).train()
+    job = job_of(spec, partition, network, counts)
+    share = sum(text.points.values()) / len(partition.original)
+    seconds = share * math.fsum(count * seconds_of(job, step) for step, count in counts.items())
+    per_token = seconds_per_token(job)
+    held_out = text.points["valid"] * (text.tokens + 1)  # tokens, the ends of texts among them
+    return Rehearsal(
+        seconds=seconds + len(plan) * held_out * per_token,
+        per_token=per_token,
+        memory_mb=peak_mb(job.device),
+        weights_mb=sum(weight.nbytes for weight in trainable(network)) / 1e6,
+    )
+
+
+def job_of(
+    spec: TrainSpec, partition: Partition, network: "LanguageModel", counts: Counter[Step]
+) -> "Job":
+    """A job as training makes it, but without a ledger's head and the noise that a budget wants.
+
+    counts: how many steps of each kind it would make.
+    """
+    from confide.models.recompute import recompute
+    from confide.runtime.parallel import ALONE
+    from confide.train.job import Job
+    from confide.train.regularisers import regulariser_of
+
     if spec.recipe.gradient_checkpointing or spec.recipe.shard:
         recompute(network)
-    job = Job(
+    kinds = {step.regulariser for step in counts}
+    device = str(network.device)
+    width = network.head.weight.shape[1]
+    noisy = sum(count for step, count in counts.items() if step.noisy)
+    return Job(
         spec,
         partition,
         network,
         noise_multiplier=1.0,
-        updates={noisy: sum(step.noisy is noisy for step in steps) for noisy in (True, False)},
+        updates={True: noisy, False: counts.total() - noisy},
         device=device,
-        regulariser=regulariser_of(
-            {step.regulariser for step in counts},
-            spec,
-            partition,
-            network.head.weight.shape[1],
-            device,
-        ),
+        regulariser=regulariser_of(kinds, spec, partition, width, device),
         group=ALONE,
     )
-    share = math.fsum(text.points.values()) / len(partition.original)
-    seconds = math.fsum(count * seconds_of(job, step) for step, count in counts.items()) * share
-    valid = np.flatnonzero(partition.split == SPLITS.index("valid"))[:SCORED]
-    evaluate_points(network, partition.original, partition.secret, valid[:1], device)
-    clock = Clock(device)
-    evaluate_points(network, partition.original, partition.secret, valid, device)
-    per_token = clock.seconds() / (len(valid) * (text.tokens + 1))
-    evaluations = len(plan) * text.points["valid"] * (text.tokens + 1) * per_token
-    return Rehearsal(
-        seconds=seconds + evaluations,
-        per_token=per_token,
-        memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        weights_mb=sum(weight.nbytes for weight in models.trainable(network)) / 1e6,
-    )
+
+
+def seconds_per_token(job: "Job") -> float:
+    """Seconds that a token takes which the model only reads."""
+    from confide.train.evaluation import evaluate_points
+
+    partition = job.batches.partition
+    view = partition.original
+    points = np.flatnonzero(partition.split == SPLITS.index("valid"))[:SCORED]
+    evaluate_points(job.model, view, partition.secret, points[:1], job.device)
+    clock = Clock(job.device)
+    evaluate_points(job.model, view, partition.secret, points, job.device)
+    tokens = len(points) + int(np.diff(view.starts)[points].sum())
+    return clock.seconds() / tokens
 
 
 def seconds_of(job: "Job", step: Step) -> float:
@@ -168,7 +185,9 @@ class Clock:
 
     def seconds(self) -> float:
         """Since it was made."""
-        passed, worked = (end - start for end, start in zip(self.now(), self.began, strict=True))
+        now = self.now()
+        passed = now[0] - self.began[0]
+        worked = now[1] - self.began[1]
         if self.device.startswith("cuda") or passed < COARSE:
             return passed
         return min(passed, worked)

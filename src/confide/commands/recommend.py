@@ -92,8 +92,8 @@ def recommend(
             )
             all_policies += policies
             options += prices
-        measured = worths(runs)
-    say(*page(all_policies, advise(options, all_policies, wish), wish, measured))
+        worth_lines = worths(runs)
+    say(*page(all_policies, advise(options, all_policies, wish), wish, worth_lines))
 
 
 def protected(params: Params, run: Run) -> bool:
@@ -132,8 +132,9 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
 
     options = [price(method, policies.dataset, partition) for method in PRICED]
     untouched = run_by_method.get(UNTOUCHED)
+    start = None if untouched is None else evaluation_of(untouched)
     options = [
-        option._replace(**trained(run_by_method[option.method], untouched))
+        option._replace(**trained(run_by_method[option.method], start))
         if option.method in run_by_method
         else option
         for option in options
@@ -221,10 +222,10 @@ def policies_of(
     )
 
 
-def trained(run: Run, untouched: Run | None) -> dict[str, Any]:
+def trained(run: Run, start: dict[str, Any] | None) -> dict[str, Any]:
     """What was measured of a trained run; nothing where it is not trained yet.
 
-    untouched: the run that is its start, where one was asked for.
+    start: what was measured of the model that it started from, where that was asked for.
     """
     folder = Path("results/runs") / run.run
     certificate = folder / "certificate.json"
@@ -232,7 +233,6 @@ def trained(run: Run, untouched: Run | None) -> dict[str, Any]:
     if metrics is None or not certificate.is_file():
         return {}
     epsilon = float(read_object(certificate, "headline")["headline"]["record_epsilon"])
-    start = None if untouched is None else evaluation_of(untouched)
     return {
         "trained": f"{worth(metrics)} (ε {show(epsilon)})",
         "perplexity": metrics["ppl_public"],
@@ -293,14 +293,14 @@ def unigram_of(metrics: dict[str, Any]) -> list[str]:
     return ["–", "–", bits, show(metrics["ppl_unigram_redacted"])]
 
 
-def page(policies: list[Policies], advice: Advice, wish: Wish, measured: list[str]) -> list[str]:
-    """Everything, in Markdown. measured: what models are worth."""
+def page(policies: list[Policies], advice: Advice, wish: Wish, worth_lines: list[str]) -> list[str]:
+    """Everything, in Markdown. worth_lines: the table of what models are worth."""
     unit = {"secret": "one secret", "record": "one point", "author": "all points of one author"}[
         wish.unit
     ]
     relation = wish.relation.replace("_", "-")
     lines = [f"Wanted: ε ≤ {wish.epsilon:g} at δ = {wish.delta:g} for {unit} ({relation}).", ""]
-    lines += [*map(described, policies), "", *table(advice.ranked, wish), "", *measured]
+    lines += [*map(described, policies), "", *table(advice.ranked, wish), "", *worth_lines]
     head = (
         f"Recommended: {advice.best.method} on {advice.best.dataset}."
         if advice.best

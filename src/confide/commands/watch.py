@@ -20,7 +20,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from confide.advisor.rates import BENCHMARKS, read_benchmark, read_rates, short
+from confide.advisor.rates import BENCHMARKS, measured, read_rates, short
 from confide.commands import mirror
 from confide.errors import InputError
 from confide.output.escaping import warn
@@ -94,9 +94,9 @@ def before(folder: Path) -> dict[str, float]:
     """Seconds that a job of each rule takes: here, as far as some were done, or else elsewhere."""
     typical = {kind.partition(" ")[0]: rate.seconds for kind, rate in read_rates().items()}
     taken = defaultdict(list)
-    for file in (folder / BENCHMARKS).rglob("*.tsv"):
-        rule = file.relative_to(folder / BENCHMARKS).parts[0].removesuffix(".tsv")
-        taken[rule].append(read_benchmark(file).seconds)
+    for file, cost in measured(folder).items():
+        rule = file.relative_to(BENCHMARKS).parts[0].removesuffix(".tsv")
+        taken[rule].append(cost.seconds)
     return typical | {rule: mean(seconds) for rule, seconds in taken.items()}
 
 

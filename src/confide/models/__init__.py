@@ -19,7 +19,7 @@ from confide.files.io import atomic, read_file, write_json
 from confide.models.causal_lm import CausalLM
 from confide.models.gpt2 import GPT2Model
 from confide.models.kernels import settle
-from confide.models.language_model import Encoder, LanguageModel
+from confide.models.language_model import LanguageModel
 from confide.models.lstm import LSTMModel
 from confide.models.pretrained import headers, located
 from confide.specs import CausalLMSpec, GPT2Spec, LSTMSpec, ModelSpec, parse

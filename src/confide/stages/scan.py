@@ -86,12 +86,12 @@ def scan(
         "hits": sum(row["hits"] for row in rows),
         "leaking_files": len(showing),
     }
-    found = {"secrets": counts, "warning": warning, "totals": totals, "files": rows}
-    write_json(output, found)
+    report = {"secrets": counts, "warning": warning, "totals": totals, "files": rows}
+    write_json(output, report)
     if html is not None:
-        write_text(html, pages.page(found))
+        write_text(html, pages.page(report))
     if sarif is not None:
-        write_json(sarif, pages.sarif(found, version("confide")))
+        write_json(sarif, pages.sarif(report, version("confide")))
     if table is not None:
         columns = ("path", "bytes", "hits", "labels")
         lines = [

@@ -31,9 +31,9 @@ from confide.dp.mechanism.randomness import Stream, noise_of
 from confide.dp.mechanism.sampling import poisson
 from confide.dp.mechanism.update import discrete_gradient, noisy_gradient
 from confide.errors import InputError
-from confide.models import Encoder
 from confide.models.batches import Batch
 from confide.models.head import Head
+from confide.models.language_model import Encoder
 from confide.runtime.memory import Budget
 from confide.specs import GradientsSpec
 from confide.types import Release

@@ -19,8 +19,9 @@ from torch.func import functional_call
 from confide.dp.mechanism.gradients import Factored, Formed, Use, gradients_of, units_of
 from confide.dp.mechanism.randomness import BLOCK, Noise
 from confide.errors import InputError
-from confide.models import Encoder, trainable
+from confide.models import trainable
 from confide.models.head import Head
+from confide.models.language_model import Encoder
 from confide.models.recompute import Block, Reading
 from confide.models.recurrence import LSTMLayer, Recurrent
 from confide.models.sharding import Shards, is_divided, moved

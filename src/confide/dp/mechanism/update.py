@@ -13,9 +13,10 @@ from confide.dp.mechanism.authors import TOGETHER
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.discrete import BITS
 from confide.dp.mechanism.randomness import Noise, Stream
-from confide.models import Encoder, trainable
+from confide.models import trainable
 from confide.models.batches import Batch, token_losses
 from confide.models.head import IGNORE
+from confide.models.language_model import Encoder
 from confide.models.sharding import is_divided, moved
 from confide.runtime.memory import Budget
 from confide.runtime.parallel import ALONE, Group

@@ -43,7 +43,8 @@ def _epsilons(axes: Axes, models: dict[str, list[Row]]) -> None:
     """Finite ones by size; 0 and infinity, which no such axis has, are words at its ends."""
     claimed = [row["epsilon_replace_one"] for rows in models.values() for row in rows]
     finite = [value for value in claimed if value is not None and 0 < value < math.inf]
-    low, high = (min(finite) / 2, max(finite) * 2) if finite else (0.1, 10.0)
+    low = min(finite) / 2 if finite else 0.1
+    high = max(finite) * 2 if finite else 10.0
     axes.set_xscale("log")
     axes.set_xlim(low, high)
     style.plain_log(axes, "x")

@@ -19,7 +19,8 @@ def compared(result: Result, name: str) -> Comparison | None:
     None where nothing finite is claimed, or nothing was planted.
     """
     game = result.attacks.get("game", {})
-    coins, attempts = (game.get(f"{name}_{key}") for key in ("coins", "attempts"))
+    coins = game.get(f"{name}_coins")
+    attempts = game.get(f"{name}_attempts")
     if coins is None or attempts is None:
         return None
     claim = claim_of(result.certificate, Path("certificate.json"), name)

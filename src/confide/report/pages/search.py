@@ -15,16 +15,16 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 RULE = "secret-in-released-file"
 
 
-def page(found: Json) -> str:
+def page(report: Json) -> str:
     """HTML of scan.json. Files with a hit come first; of a long list the end is left out."""
-    files = sorted(found["files"], key=lambda row: -row["hits"])
-    leaking = found["totals"]["leaking_files"]
+    files = sorted(report["files"], key=lambda row: -row["hits"])
+    leaking = report["totals"]["leaking_files"]
     shown = files[: leaking + MOST]
     values = {
         "title": TITLE,
-        "totals": found["totals"],
-        "secrets": found["secrets"],
-        "warning": found["warning"],
+        "totals": report["totals"],
+        "secrets": report["secrets"],
+        "warning": report["warning"],
         "files": shown,
         "left_out": len(files) - len(shown),
     }
@@ -38,7 +38,7 @@ def hits_of(label: str, count: int) -> str:
     return f"{count} secrets of the label {label} stand in this file"
 
 
-def sarif(found: Json, version: str) -> Json:
+def sarif(report: Json, version: str) -> Json:
     """SARIF 2.1.0 of scan.json: a result for each file and label; never a text.
 
     version: of confide.
@@ -50,7 +50,7 @@ def sarif(found: Json, version: str) -> Json:
             "message": {"text": hits_of(label, count)},
             "locations": [{"physicalLocation": {"artifactLocation": {"uri": quote(row["path"])}}}],
         }
-        for row in found["files"]
+        for row in report["files"]
         for label, count in sorted(row["labels"].items())
     ]
     text = "A secret of a private dataset stands in a file that is handed out."
