@@ -17,7 +17,7 @@ from confide.errors import InputError
 from confide.models import build
 from confide.models.batches import Batch
 from confide.models.head import IGNORE
-from confide.runtime.memory import Budget
+from confide.runtime.memory import Budget, taken
 from confide.specs import LSTMSpec
 
 
@@ -118,6 +118,18 @@ def test_exact_gradient_is_the_token_mean_over_physical_pieces(model: nn.Module)
     torch.testing.assert_close(split, gradients(model), rtol=1e-4, atol=1e-7)
     exact_gradient(model, [whole], 1e-3, Budget(100))
     assert gradients(model).norm() == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_a_batch_in_many_pieces_holds_the_gradients_of_two(model: nn.Module) -> None:
+    """Of the piece that is read, and the sum of those before."""
+    size = sum(parameter.nbytes for parameter in model.parameters())
+
+    def held(examples: int) -> int:
+        model.zero_grad()
+        whole = batch(examples)
+        return taken(lambda: exact_gradient(model, [whole], None, Budget(1)), "cpu")
+
+    assert held(30) <= held(1) + 1.5 * size  # and losses
 
 
 @pytest.mark.parametrize("update_kind", ["exact", "noisy"])

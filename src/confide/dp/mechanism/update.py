@@ -45,13 +45,9 @@ def exact_gradient(
     losses = []
     counts = []
     for batch in batches:
-        for loss, count, of_piece in budget.run(
-            lambda piece: summed(model, parameters, piece, half), batch
-        ):
+        for loss, count in budget.run(lambda piece: summed(model, parameters, piece, half), batch):
             losses.append(loss)
             counts.append(count)
-            for parameter, grad in zip(parameters, of_piece, strict=True):
-                parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
     if not losses:
         losses = [parameters[0].new_zeros(())]
         counts = [parameters[0].new_zeros((), dtype=torch.int64)]
@@ -91,10 +87,18 @@ def no_gradient(parameters: Iterable[nn.Parameter]) -> None:
 
 def summed(
     model: Encoder, parameters: list[nn.Parameter], batch: Batch, half: bool
-) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-    """Summed loss (), number of tokens () and gradients of one piece."""
+) -> tuple[Tensor, Tensor]:
+    """Summed loss () and number of tokens () of one piece, whose gradients are added to .grad."""
     loss = token_losses(model, batch := batch.to(parameters[0].device), half).sum()
-    return loss.detach(), (batch.targets != IGNORE).sum(), torch.autograd.grad(loss, parameters)
+    accumulate(loss, parameters)
+    return loss.detach(), (batch.targets != IGNORE).sum()
+
+
+def accumulate(loss: Tensor, parameters: list[nn.Parameter]) -> None:
+    """Add the gradients of a loss () to .grad: all of them, or none if memory runs out."""
+    grads = torch.autograd.grad(loss, parameters)
+    for parameter, grad in zip(parameters, grads, strict=True):
+        parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
 
 
 def noisy_gradient(

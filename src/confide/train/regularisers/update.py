@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from confide.dp.mechanism.update import no_gradient
+from confide.dp.mechanism.update import accumulate, no_gradient
 from confide.models import trainable
 from confide.models.batches import Batch
 from confide.models.head import IGNORE
@@ -120,18 +120,15 @@ def regularised_gradient(
     model.zero_grad(set_to_none=True)
     values = []
 
-    def summed(rows: Rows) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    def summed(rows: Rows) -> tuple[Tensor, Tensor]:
         losses, states = read(model, rows := rows.to(device), training.half)
         loss = losses.sum()
         extra = privacy_loss(states, rows)
-        grads = torch.autograd.grad(loss + scale * extra, parameters)
-        return loss.detach(), extra.detach(), grads
+        accumulate(loss + scale * extra, parameters)
+        return loss.detach(), extra.detach()
 
     for rows in training.local(pieces):
-        for loss, extra, grads in budget.run(summed, rows):
-            values.append((loss, extra))
-            for parameter, grad in zip(parameters, grads, strict=True):
-                parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
+        values += budget.run(summed, rows)
     if not values:
         values = [(parameters[0].new_zeros(()), parameters[0].new_zeros(()))]
         no_gradient(parameters)
