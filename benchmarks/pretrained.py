@@ -43,7 +43,7 @@ WAYS = ("adapters", "whole")
 PLAIN = "not private"
 PRIVATE = "clipped and noised"
 OPACUS = "Opacus hooks, PEFT"
-PROMPTS = 8
+PROMPTS = 32
 SAMPLING = SamplingSpec(max_new_tokens=32)
 
 
@@ -205,7 +205,7 @@ def texts(case: Case, rounds: int) -> dict[str, dict[str, Any]]:
     model = model_of(case).merged().eval()
     source = torch.Generator().manual_seed(1)
     prompts = [
-        torch.randint(0, model.vocab_size, (8 + 4 * number,), generator=source).tolist()
+        torch.randint(0, model.vocab_size, (8 + 4 * (number % 8),), generator=source).tolist()
         for number in range(PROMPTS)
     ]
     numbers = uniforms(PROMPTS, 1, SAMPLING, source).to(case.device)

@@ -104,24 +104,26 @@ def pretrained() -> Iterator[str]:
         f"{case['folder']}, batch {case['batch']}, length {case['length']}:",
         "",
     )
-    header = ("update", "ms", "ratio", "MiB")
+    header = ("update", "ms", "tokens/s", "ratio", "MiB")
+    tokens = case["batch"] * case["length"]
     lines = []
     for way in ("adapters", "whole"):
         for name, row in sorted(
             found["cases"][way].items(), key=lambda item: item[1].get("ratio", inf)
         ):
             if "refused" in row:
-                lines.append((f"{way}, {name}", "refuses", "", ""))
+                lines.append((f"{way}, {name}", "refuses", "", "", ""))
                 continue
             median = f"{row['milliseconds']:,.0f}"
+            speed = f"{1000 * tokens / row['milliseconds']:,.0f}"
             memory = f"{row['peak_mib']:,.0f}"
-            lines.append((f"{way}, {name}", median, times(row["ratio"]), memory))
+            lines.append((f"{way}, {name}", median, speed, times(row["ratio"]), memory))
     yield from table(header, lines)
     rows = [
         (f"texts, {name}", f"{row['milliseconds']:,.0f}", times(row["ratio"]))
         for name, row in found["cases"]["texts"].items()
     ]
-    yield from table(("eight texts of 32 tokens", "ms", "ratio"), rows)
+    yield from table(("32 texts of 32 tokens", "ms", "ratio"), rows)
 
 
 def selective() -> Iterator[str]:

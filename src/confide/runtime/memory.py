@@ -58,7 +58,7 @@ def keep_pages() -> None:
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(M_MMAP_THRESHOLD, LARGE)
-        libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
+        libc.mallopt(M_TRIM_THRESHOLD, -1)  # never
         libc.mallopt(M_TOP_PAD, 64 << 20)
 
 

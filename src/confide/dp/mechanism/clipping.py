@@ -209,7 +209,8 @@ class PerExampleClipper:
         ]
         norm = torch.linalg.vector_norm(torch.stack(parts))
         scale = self._scale(norm.view(1))
-        self.flat.add_(torch.where(scale > 0, self.spare * scale, 0.0))
+        for total, part in zip(self.flat.split(PART), self.spare.split(PART), strict=True):
+            total.add_(torch.where(scale > 0, part * scale, 0.0))
         return norm.to(self.spare.dtype)
 
     def finish(self, noise_multiplier: float, expected_batch_size: float, noise: Noise) -> None:
@@ -397,7 +398,8 @@ class PerExampleClipper:
                 divided.append(self.shards.summed(whole.double(), parameter))
             elif parameter in gradients:
                 gradients[parameter].add_weighted(view, scale, clean)
-        self.flat.add_(self.spare)
+        for total, part in zip(self.flat.split(PART), self.spare.split(PART), strict=True):
+            total.add_(part)
         pairs = zip(self.parameters, self.total, strict=True)
         totals = [total for weight, total in pairs if is_divided(weight)]
         for total, part in zip(totals, divided, strict=True):
