@@ -93,10 +93,10 @@ FAULTS = [
         "Of an embedding tied to the output layer only one of the two uses counts.",
         LOOP,
         edit(
-            "confide.dp.mechanism.clipping:PerExampleClipper._collect",
+            "confide.dp.mechanism.clipping:PerExampleClipper._take",
             (
-                "uses.setdefault(module.weight, []).append(use_of(module, inputs, grad))",
-                "uses[module.weight] = [use_of(module, inputs, grad)]",
+                "self.uses.setdefault(weight, []).append(use_of(module, inputs, grad))",
+                "self.uses[weight] = [use_of(module, inputs, grad)]",
             ),
         ),
     ),

@@ -1,15 +1,16 @@
 """Exact per-example gradient clipping in one forward and one backward pass.
 
-This is book-keeping (Bu et al. 2023): forward hooks keep what each layer read; autograd is asked
-for the gradients of the layers' outputs only. Both together determine the per-example gradients
+This is book-keeping (Bu et al. 2023): forward hooks keep what each layer read, and hooks on the
+layers' outputs see their gradients pass by. Both together determine the per-example gradients
 (dp.gradients), so norms and the clipped sum need neither a second backward pass nor a gradient per
-example. A unit of privacy may be one example or several (an author's: losses added up, then clipped
-as one).
+example; where these are small, as of adapters, they are formed at once, and nothing else of the
+layer is kept. A unit of privacy may be one example or several (an author's: losses added up, then
+clipped as one).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -90,6 +91,14 @@ class Layer(nn.Module):
     weight: nn.Parameter
 
 
+class Record(NamedTuple):
+    """What a layer read, and what it made of it."""
+
+    layer: Layer
+    read: Tensor
+    output: Tensor
+
+
 class PerExampleClipper:
     """Holds the hooks and the running sum of clipped gradients.
 
@@ -111,12 +120,15 @@ class PerExampleClipper:
         self.moved = self.parameters if self.shards is None else moved(model)
         self.names: dict[nn.Module, str] = {}
         self.places: dict[nn.Module, dict[str, nn.Parameter]] = {}  # weights by their names there
-        self.records: list[tuple[Layer, Tensor, Tensor]] = []
-        self.outside: list[tuple[Layer, Tensor, Tensor]] = []  # while a block is recomputed
+        self.ends: list[Record] = []  # outputs whose gradients autograd is asked for
+        self.outside: list[Record] = []  # the same, while a block is recomputed
         self.recording = False
         self.blocks: list[Block] = getattr(model, "blocks_recomputed", [])
         self.entrances: list[Tensor] = []  # what blocks read, where nothing before is trained
-        self.of_blocks: Gradients = {}  # of those that have been recomputed
+        self.batch = 0  # examples of a pass
+        self.uses: dict[nn.Parameter, list[Use]] = {}  # of weights that are read several times
+        self.left: Counter[nn.Parameter] = Counter()  # how many uses have no gradient yet
+        self.gradients: Gradients = {}
         for label, module in model.named_modules():
             if any(parameter.requires_grad for parameter in module.parameters(recurse=False)):
                 if not supported(module):
@@ -157,19 +169,30 @@ class PerExampleClipper:
     ) -> None:
         if not self.recording:
             return
+        read = inputs[0].detach()
         # its gate gradients are those of its input; what it read is its state before
         if isinstance(module, Recurrent):
             previous = F.pad(output.detach()[:, :-1], (0, 0, 1, 0))
             if len(inputs) > 1 and inputs[1] is not None:
                 previous = previous * inputs[1].unsqueeze(-1)
-            self.records.append((module, previous, inputs[0]))
-            return
+            read = previous
+            output = inputs[0]
+        elif type(module).__name__ == "OPTLearnedPositionalEmbedding":
+            read = named["position_ids"] + cast(int, module.offset)
         if not output.requires_grad:
             output.requires_grad_()
-        read = inputs[0]
-        if type(module).__name__ == "OPTLearnedPositionalEmbedding":
-            read = named["position_ids"] + cast(int, module.offset)
-        self.records.append((module, read.detach(), output))
+        weight = self._weight(module)
+        if weight is not None:
+            self.left[weight] += 1
+        if output.is_leaf or isinstance(module, Head):
+            self.ends.append(Record(module, read, output))
+            return
+        held = [read]
+        output.register_hook(lambda grad: self._take(module, held.pop(), grad))
+
+    def _weight(self, module: nn.Module) -> nn.Parameter | None:
+        """The trained matrix of a layer."""
+        return None if is_norm(module) else self.places[module].get("weight")
 
     def reset(self) -> None:
         """Start a new logical step."""
@@ -182,9 +205,7 @@ class PerExampleClipper:
         norms (B,). units (B,) int64 numbers the unit of each example from 0 to A - 1, all of whose
         examples are here: norms (A,). Nothing is added where this raises.
         """
-        values, grads = self._backward(losses)
-        gradients = self._collect(grads, len(values)) | self.of_blocks
-        self.of_blocks = {}
+        gradients = self._backward(losses)
         together = None if units is None else units_of(units)
         squares = [gradient.squares(together) for gradient in gradients.values()]
         norms = torch.stack([square.norms for square in squares]).sum(0).sqrt()
@@ -274,22 +295,31 @@ class PerExampleClipper:
             here += part.numel()
         return runs
 
-    def _backward(self, losses: Callable[[], Tensor]) -> tuple[Tensor, list[Tensor]]:
-        """Losses (B,), and the gradients of their sum at the recorded outputs.
+    def _backward(self, losses: Callable[[], Tensor]) -> Gradients:
+        """Gradients of the losses (B,) by example, of all parameters in their order.
 
-        Parameters need no gradient.
+        Parameters need no gradient from autograd. Every output that is no end of the graph depends
+        on one that is, so that its gradient passes by on the way there.
         """
-        self.records.clear()
-        self.of_blocks.clear()
+        self.ends.clear()
+        self.left.clear()
+        self.uses.clear()
+        self.gradients = {}
         self._switch(True)
         try:
             with torch.enable_grad():
                 values = losses()
-                outputs = [output for _, _, output in self.records]
+                self.batch = len(values)
+                outputs = [record.output for record in self.ends]
                 grads = torch.autograd.grad(values.sum(), outputs + self.entrances)
-                return values, list(grads[: len(outputs)])
+            self._take_ends(grads[: len(outputs)])
         finally:
             self._switch(False)
+        for weight, uses in self.uses.items():  # no loss depends on what else was made of it
+            self.gradients[weight] = gradients_of(weight.shape, uses)
+        gradients = self.gradients
+        self.gradients = {}
+        return {weight: gradients[weight] for weight in self.parameters if weight in gradients}
 
     def entered(self, hidden: Tensor) -> Tensor:
         """See Watcher: a place for autograd to go to, through all blocks."""
@@ -306,19 +336,16 @@ class PerExampleClipper:
 
     def second(self, reading: Reading, hidden: Tensor) -> Tensor:
         """See Watcher: what layers do is recorded apart from what those outside of blocks did."""
-        self.outside = self.records
-        self.records = []
+        self.outside = self.ends
+        self.ends = []
         return reading(hidden)
 
     def gradient(self, block_output: Tensor, hidden: Tensor, grad: Tensor) -> Tensor:
         """See Watcher: what was recorded becomes the gradients of the block's weights."""
-        outputs = [output for _, _, output in self.records]
+        outputs = [record.output for record in self.ends]
         of_hidden, *grads = torch.autograd.grad(block_output, [hidden, *outputs], grad)
-        gradients = self._collect(grads, len(hidden))
-        if any(parameter in self.of_blocks for parameter in gradients):
-            raise InputError("shares weights between blocks", key="recipe.gradient_checkpointing")
-        self.of_blocks |= gradients
-        self.records = self.outside
+        self._take_ends(grads)
+        self.ends = self.outside
         return of_hidden
 
     def _switch(self, recording: bool) -> None:
@@ -332,45 +359,45 @@ class PerExampleClipper:
             if isinstance(module, LSTMLayer):
                 module.open = recording
 
-    def _collect(self, grads: list[Tensor], batch: int) -> Gradients:
-        """Per-example gradients of all parameters, in the parameters' type.
+    def _take_ends(self, grads: Sequence[Tensor]) -> None:
+        """Take the gradients of the outputs that autograd was asked for."""
+        for record, grad in zip(self.ends, grads, strict=True):
+            logit_grads = getattr(record.output.grad_fn, "logit_grads", None)
+            self._take(record.layer, record.read, grad if logit_grads is None else logit_grads)
+        self.ends.clear()
 
-        Records and grads are emptied on the way.
+    def _take(self, module: Layer, inputs: Tensor, grad: Tensor) -> None:
+        """What one reading by a layer adds to the gradients of its parameters, in their type.
+
+        grad: of its output, or of a head's logits.
         """
-        known = {  # a block that has been put together has other objects
-            module._parameters[name]: weight
-            for module in {module for module, _, _ in self.records}
-            for name, weight in self.places[module].items()
-        }
-        gradients: Gradients = {}
-        uses: dict[nn.Parameter, list[Use]] = {}
-        left = Counter(getattr(module, "weight", None) for module, _, _ in self.records)
-        while self.records:
-            (module, inputs, output), grad = self.records.pop(), grads.pop()
-            if self.flattens and inputs.dim() == 2 and len(inputs) % batch == 0:
-                inputs = inputs.unflatten(0, (batch, -1))
-            if len(inputs) != batch:
-                layer = f"layer {self.names[module]} of type {type(module).__name__}"
-                message = f"{layer} read {len(inputs)} rows for {batch} examples"
-                raise InputError(f"{message}: its first dimension must be the example", key="model")
-            logit_grads = getattr(output.grad_fn, "logit_grads", None)
-            if isinstance(module, Head) and logit_grads is not None:
-                grad = logit_grads
-            grad = grad.detach().to(self.spare.dtype)
-            grad = grad.reshape(batch, -1, grad.shape[-1]).contiguous()
-            for parameter, vector in vectors_of(module, inputs, grad):
-                if parameter in known:
-                    before = gradients.get(known[parameter])
-                    if isinstance(before, Formed):
-                        vector = before.grads + vector
-                    gradients[known[parameter]] = Formed(vector)
-            if module.weight in known and not is_norm(module):
-                uses.setdefault(module.weight, []).append(use_of(module, inputs, grad))
-            left[module.weight] -= 1
-            if not left[module.weight] and module.weight in uses:
-                weight = known[module.weight]
-                gradients[weight] = gradients_of(module.weight.shape, uses.pop(module.weight))
-        return gradients
+        batch = self.batch
+        if self.flattens and inputs.dim() == 2 and len(inputs) % batch == 0:
+            inputs = inputs.unflatten(0, (batch, -1))
+        if len(inputs) != batch:
+            layer = f"layer {self.names[module]} of type {type(module).__name__}"
+            message = f"{layer} read {len(inputs)} rows for {batch} examples"
+            raise InputError(f"{message}: its first dimension must be the example", key="model")
+        grad = grad.detach().to(self.spare.dtype)
+        grad = grad.reshape(batch, -1, grad.shape[-1]).contiguous()
+        vectors = vectors_of(module, inputs, grad)
+        for name, parameter in self.places[module].items():
+            if name in vectors:
+                before = self.gradients.get(parameter)
+                vector = vectors[name]
+                if isinstance(before, Formed):
+                    vector = before.grads + vector
+                self.gradients[parameter] = Formed(vector)
+        weight = self._weight(module)
+        if weight is None:
+            return
+        self.uses.setdefault(weight, []).append(use_of(module, inputs, grad))
+        self.left[weight] -= 1
+        if self.left[weight]:
+            return
+        if weight in self.gradients:
+            raise InputError("shares weights between blocks", key="recipe.gradient_checkpointing")
+        self.gradients[weight] = gradients_of(weight.shape, self.uses.pop(weight))
 
     def _scale(self, norms: Tensor) -> Tensor:
         """min(1, C / norm) in the parameters' type, and 0, counted, for a norm that is not finite.
@@ -406,18 +433,18 @@ class PerExampleClipper:
             total.add_(part)
 
 
-def vectors_of(
-    module: nn.Module, inputs: Tensor, grad: Tensor
-) -> list[tuple[nn.Parameter, Tensor]]:
-    """Per-example gradients (B, size) of a layer's vectors.
+def vectors_of(module: nn.Module, inputs: Tensor, grad: Tensor) -> dict[str, Tensor]:
+    """Per-example gradients (B, size) of a layer's vectors, by their names there.
 
     They follow from what it read and its output's gradient (B, L, size).
     """
-    pairs = [(getattr(module, "bias", None), grad)]
+    vectors = {}
+    if getattr(module, "bias", None) is not None:
+        vectors["bias"] = grad.sum(1)
     if is_norm(module):
         normal = normalised(module, inputs.to(grad.dtype))
-        pairs.append((cast(Layer, module).weight, grad * normal.reshape_as(grad)))
-    return [(parameter, value.sum(1)) for parameter, value in pairs if parameter is not None]
+        vectors["weight"] = (grad * normal.reshape_as(grad)).sum(1)
+    return vectors
 
 
 def use_of(module: nn.Module, inputs: Tensor, grad: Tensor) -> Use:

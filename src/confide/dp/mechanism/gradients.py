@@ -221,11 +221,11 @@ def error_of(use: Use) -> float:
 
 def lengths(vectors: Tensor) -> Tensor:
     """Norms (B,) float64 of vectors (B, size), with a relative error below rounding(LONG)."""
-    parts = torch.stack(
-        [torch.linalg.vector_norm(part, dim=1) for part in vectors.split(LONG, dim=1)]
-    )
+    whole = vectors.shape[1] // LONG * LONG
+    parts = torch.linalg.vector_norm(vectors[:, :whole].unflatten(1, (-1, LONG)), dim=2)
+    rest = torch.linalg.vector_norm(vectors[:, whole:], dim=1)
     lost = vectors.shape[1] * torch.finfo(vectors.dtype).tiny  # squares too small for their type
-    return (parts.double().square().sum(0) + lost).sqrt()
+    return (parts.double().square().sum(1) + rest.double().square() + lost).sqrt()
 
 
 def grams(one: Use, other: Use) -> tuple[Tensor, Tensor]:
