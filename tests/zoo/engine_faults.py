@@ -95,8 +95,8 @@ FAULTS = [
         edit(
             "confide.dp.mechanism.clipping:PerExampleClipper._take",
             (
-                "self.uses.setdefault(weight, []).append(use_of(module, inputs, grad))",
-                "self.uses[weight] = [use_of(module, inputs, grad)]",
+                "self.uses.setdefault(weight, []).append(use)",
+                "self.uses[weight] = [use]",
             ),
         ),
     ),

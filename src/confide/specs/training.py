@@ -148,6 +148,12 @@ class RecipeSpec(Spec):
     shard: bool = False
     # of all updates, the last ones over which the weights are averaged; None: the last weights
     average: Fraction | None = None
+    # noised updates clip gradients divided by the root mean squares of exact ones
+    precondition: bool = False
+    # what is done to noised gradients of matrices; spectral: singular values that noise alone would
+    # have are dropped; subspace: what lies outside of the span of exact gradients
+    noisy_filter: Literal["spectral", "subspace"] | None = None
+    noisy_rank: Natural = 16  # directions of that span
     precision: Literal["float32", "bfloat16"] = (
         "float32"  # of matrix products; weights stay float32, norms and noise float64
     )
@@ -157,8 +163,10 @@ class RecipeSpec(Spec):
         """Without what is off, so that digests of settings stay what they were."""
         fields = usual(self)
         unused = ["physical_tokens" if self.physical_tokens is None else "physical_batch_size"]
-        off = ("gradient_checkpointing", "shard", "average")
+        off = ("gradient_checkpointing", "shard", "average", "precondition", "noisy_filter")
         unused += [key for key in off if not getattr(self, key)]
+        if self.noisy_filter != "subspace":
+            unused.append("noisy_rank")
         return {key: value for key, value in fields.items() if key not in unused}
 
 

@@ -20,10 +20,12 @@ from confide.specs import TrainSpec
 from confide.train import checkpoint
 from confide.train.averages import Averages
 from confide.train.batches import Batches
+from confide.train.filters import Filters
 from confide.train.gradients import Gradients
 from confide.train.handed_on import HandedOn, state_releases
 from confide.train.history import History
 from confide.train.metrics import Metrics
+from confide.train.moments import Moments
 from confide.train.optimizers import Optimizers
 from confide.train.planning import Sizes
 from confide.train.pools import pool_sizes
@@ -86,6 +88,10 @@ class Job:
             updates=updates,
             device=device,
         )
+        recipe = spec.recipe
+        self.moments = Moments(model, wanted=recipe.precondition)
+        deviation = noise_multiplier * spec.protection.max_grad_norm / recipe.noisy_batch_size
+        self.filters = Filters(recipe, model, deviation=deviation)
         self.optimizers = Optimizers(spec.recipe, model, updates)
         self.averages = Averages(model, updates=sum(updates.values()), share=spec.recipe.average)
         self.history = History(self.batches, self.gradients)
@@ -93,7 +99,12 @@ class Job:
 
     def run(self, step: Step) -> None:
         """One step: usually one update, of a batch of training as published several."""
+        if step.noisy:
+            self.gradients.clips().scales = self.moments.scales()
         for update, loss in self.gradients.of(step):
+            if not update.noisy:
+                self.moments.add()
+            self.filters.apply(noisy=update.noisy)
             if step.state == "published":
                 self.optimizers.count_batches(self.done)
             self.optimizers.move(noisy=update.noisy)
@@ -147,6 +158,8 @@ class Job:
             "gradients": self.gradients,
             "optimizers": self.optimizers,
             "averages": self.averages,
+            "moments": self.moments,
+            "filters": self.filters,
             "history": self.history,
             "metrics": self.metrics,
         }

@@ -18,7 +18,7 @@ from confide.dp.mechanism.discrete import BITS, MOST
 from confide.errors import InputError
 from confide.methods import METHODS
 from confide.methods.plan import Plan
-from confide.specs import PrivacySpec, TrainSpec
+from confide.specs import PrivacySpec, RecipeSpec, TrainSpec
 from confide.train.pools import check_pools
 from confide.types import AnyRelease, PoolName, Release, StateRelease, Step
 
@@ -100,9 +100,7 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
         raise InputError(message, key="privacy.noise", value=spec.protection.noise)
     if recipe.shard and (why := undivided(spec, kinds)) is not None:
         raise InputError(f"is not there for {why}", key="recipe.shard", value=True)
-    if recipe.average is not None and any(step.state == "published" for step in kinds):
-        message = "is not there for training as published"
-        raise InputError(message, key="recipe.average", value=recipe.average)
+    check_refinements(recipe, kinds)
     check_pools(kinds, sizes.pools, recipe.noisy_batch_size, sizes.authors)
     return epochs
 
@@ -120,9 +118,30 @@ def undivided(spec: TrainSpec, kinds: Iterable[Step]) -> str | None:
         return "discrete noise (privacy.noise: discrete_gaussian)"
     if any(step.regulariser != "none" for step in kinds):
         return f"regularisers (method: {spec.method})"
-    if spec.recipe.average is not None:
-        return "averaged weights (recipe.average)"
+    for key in refinements(spec.recipe):
+        return f"what recipe.{key} does"
     return None
+
+
+def check_refinements(recipe: RecipeSpec, kinds: Iterable[Step]) -> None:
+    """InputError where what else is done with gradients and weights is not there for a job."""
+    if any(step.state == "published" for step in kinds):
+        for key in refinements(recipe):
+            message = "is not there for training as published"
+            raise InputError(message, key=f"recipe.{key}", value=getattr(recipe, key))
+    if recipe.precondition and recipe.noisy_filter == "subspace":
+        message = "goes by exact gradients as they are, not scaled: leave out recipe.precondition"
+        raise InputError(message, key="recipe.noisy_filter", value="subspace")
+
+
+def refinements(recipe: RecipeSpec) -> list[str]:
+    """Keys of what else is done with gradients and weights than optimizers do."""
+    asked = {
+        "average": recipe.average is not None,
+        "precondition": recipe.precondition,
+        "noisy_filter": recipe.noisy_filter is not None,
+    }
+    return [key for key, wanted in asked.items() if wanted]
 
 
 def scores_all(steps: Iterable[Step], pack: int | None) -> str | None:

@@ -17,7 +17,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from confide.dp.mechanism.gradients import Factored, Formed, Use, gradients_of, units_of
+from confide.dp.mechanism.gradients import (
+    Factored,
+    Formed,
+    Scale,
+    Use,
+    gradients_of,
+    units_of,
+)
 from confide.dp.mechanism.randomness import BLOCK, Noise
 from confide.errors import InputError
 from confide.models import trainable
@@ -103,7 +110,8 @@ class PerExampleClipper:
     """Holds the hooks and the running sum of clipped gradients.
 
     The sum is `flat` in float64, and `total` are its views in the parameters' shapes. A physical
-    batch is summed up in the parameters' own type (`spare`, `piece`), then added to it. Raises
+    batch is summed up in the parameters' own type (`spare`, `piece`), then added to it. Where there
+    are `scales`, it is the scaled gradients that are clipped, summed up and noised. Raises
     InputError at construction for a trainable parameter in a layer whose per-example gradient is
     not known here.
     Guarantees: what one unit alone adds to `total` has norm at most max_grad_norm, as it is stored,
@@ -129,6 +137,7 @@ class PerExampleClipper:
         self.uses: dict[nn.Parameter, list[Use]] = {}  # of weights that are read several times
         self.left: Counter[nn.Parameter] = Counter()  # how many uses have no gradient yet
         self.gradients: Gradients = {}
+        self.scales: dict[nn.Parameter, Scale] = {}  # of gradients, before they are clipped
         for label, module in model.named_modules():
             if any(parameter.requires_grad for parameter in module.parameters(recurse=False)):
                 if not supported(module):
@@ -222,9 +231,9 @@ class PerExampleClipper:
         self.spare.zero_()
         for piece in losses:
             grads = torch.autograd.grad(piece().sum(), self.parameters, allow_unused=True)
-            for total, grad in zip(self.piece, grads, strict=True):
+            for weight, total, grad in zip(self.parameters, self.piece, grads, strict=True):
                 if grad is not None:
-                    total.add_(grad)
+                    total.add_(self.scales[weight].of(grad) if weight in self.scales else grad)
         parts = [
             torch.linalg.vector_norm(part, dtype=torch.float64) for part in self.spare.split(PART)
         ]
@@ -385,13 +394,19 @@ class PerExampleClipper:
             if name in vectors:
                 before = self.gradients.get(parameter)
                 vector = vectors[name]
+                if parameter in self.scales:
+                    scale = self.scales[parameter]
+                    vector = vector * scale.rows * scale.columns
                 if isinstance(before, Formed):
                     vector = before.grads + vector
                 self.gradients[parameter] = Formed(vector)
         weight = self._weight(module)
         if weight is None:
             return
-        self.uses.setdefault(weight, []).append(use_of(module, inputs, grad))
+        use = use_of(module, inputs, grad)
+        if weight in self.scales:
+            use = use.scaled(self.scales[weight])
+        self.uses.setdefault(weight, []).append(use)
         self.left[weight] -= 1
         if self.left[weight]:
             return

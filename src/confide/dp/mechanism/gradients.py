@@ -57,6 +57,17 @@ def units_of(number: Tensor) -> Units:
     return Units(number, rows, counts)
 
 
+class Scale(NamedTuple):
+    """What a weight's gradient is multiplied by: a factor of its row times one of its column."""
+
+    rows: Tensor  # (rows,); of a vector all of it
+    columns: Tensor  # (columns,); of a vector (1,)
+
+    def of(self, grad: Tensor) -> Tensor:
+        """The scaled gradient of a weight, in its shape."""
+        return (grad.reshape(len(grad), -1) * self.rows.unsqueeze(1) * self.columns).view_as(grad)
+
+
 class Use(NamedTuple):
     """One use of a weight (rows, columns).
 
@@ -69,6 +80,13 @@ class Use(NamedTuple):
     @property
     def onehot(self) -> bool:
         return self.left.dim() == 2
+
+    def scaled(self, scale: Scale) -> "Use":
+        """The use of which the gradient is the scaled one."""
+        right = self.right * scale.columns
+        if self.onehot:
+            return Use(self.left, right * scale.rows[self.left].unsqueeze(2))
+        return Use(self.left * scale.rows, right)
 
     def grouped(self, units: Units) -> "Use":
         """(A, k L, ...): the examples of each unit one after the other."""
