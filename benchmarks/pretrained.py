@@ -8,6 +8,7 @@ SmolLM2 where its folder is there (`snakemake data/raw/pretrained/smollm2-135m-i
 Llama of random weights. Peak memory is that of a process of its own per contender.
 """
 
+import json
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable
@@ -40,6 +41,7 @@ RANK = 8
 BOUND = 1.0
 SIGMA = 1.0
 WAYS = ("adapters", "whole")
+CASES = (*WAYS, "texts")
 PLAIN = "not private"
 PRIVATE = "clipped and noised"
 OPACUS = "Opacus hooks, PEFT"
@@ -191,13 +193,16 @@ def measured(case: Case, rounds: int) -> dict[str, dict[str, Any]]:
             contenders[OPACUS] = step
         except Exception as error:  # whatever it is, the table says so
             refused = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
-    found: dict[str, dict[str, Any]] = compared(interleaved(contenders, rounds), PLAIN)
+    found: dict[str, dict[str, Any]] = compared(
+        interleaved(contenders, rounds, settles=True), PLAIN
+    )
     contenders.clear()
     again = {label(private, True): steps[private, True] for private in (False, True)}
-    times = compared(interleaved({PLAIN: steps[False, False]} | again, rounds), PLAIN)
+    base = {PLAIN: steps[False, False]}
+    times = compared(interleaved(base | again, rounds, settles=True), PLAIN)
     found |= {name: times[name] for name in again}
-    again.clear()
-    steps.clear()
+    for held in (again, base, steps):
+        held.clear()
     for name, row in found.items():
         if name == OPACUS:
             row["peak_mib"] = peak_memory(opacus, case)
@@ -240,6 +245,7 @@ def asked() -> Namespace:
     parser.add_argument("--layers", type=int, help="of a Llama of random weights instead")
     parser.add_argument("--width", type=int, default=576)
     parser.add_argument("--vocab", type=int, default=8192)
+    parser.add_argument("--only", choices=CASES, help="the other figures stay as they are")
     return parser.parse_args()
 
 
@@ -253,13 +259,15 @@ def main() -> None:
             folder = random_llama(Path(temporary), layers, arguments.width, arguments.vocab)
         case = Case(str(folder), "adapters", arguments.batch, arguments.length, device)
         cases = {}
-        for way in WAYS:
-            cases[way] = measured(replace(case, way=way), arguments.rounds)
-            for contender, row in cases[way].items():
-                shown(f"{way}, {contender}", row)
-        cases["texts"] = texts(case, arguments.rounds)
-        for contender, row in cases["texts"].items():
-            shown(contender, row)
+        if arguments.only is not None:
+            cases = json.loads(arguments.output.read_text())["cases"]
+        for name in CASES if arguments.only is None else (arguments.only,):
+            if name in WAYS:
+                cases[name] = measured(replace(case, way=name), arguments.rounds)
+            else:
+                cases[name] = texts(case, arguments.rounds)
+            for contender, row in cases[name].items():
+                shown(f"{name}, {contender}", row)
         about = asdict(case) | {"folder": SMOLLM2.name if folder == SMOLLM2 else "random Llama"}
         hardware = machine("torch", "opacus", "transformers", "peft")
         hardware |= {"threads": torch.get_num_threads()}

@@ -50,14 +50,21 @@ def _call() -> None:
     _step()
 
 
-def interleaved(contenders: dict[str, Step], rounds: int) -> dict[str, list[float]]:
+def interleaved(
+    contenders: dict[str, Step], rounds: int, *, settles: bool = False
+) -> dict[str, list[float]]:
     """Seconds of every contender in every round, after one round that warms up; the order turns
     round by round.
+
+    settles: a call that is not timed goes before each, since it is its own kind that a step of
+    training follows, and not one that leaves memory in another shape.
     """
     names = list(contenders)
     seconds = {name: [] for name in contenders}
     for number in range(rounds + 1):
         for name in names if number % 2 else reversed(names):
+            if settles:
+                synchronised(contenders[name])
             found = synchronised(contenders[name])
             if number:
                 seconds[name].append(found)

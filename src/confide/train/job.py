@@ -88,10 +88,12 @@ class Job:
             updates=updates,
             device=device,
         )
-        recipe = spec.recipe
-        self.moments = Moments(model, wanted=recipe.precondition)
-        deviation = noise_multiplier * spec.protection.max_grad_norm / recipe.noisy_batch_size
-        self.filters = Filters(recipe, model, deviation=deviation)
+        self.moments = Moments(model, wanted=spec.recipe.precondition)
+        deviation = 0.0
+        if updates[True]:
+            of_sum = noise_multiplier * spec.protection.max_grad_norm
+            deviation = of_sum / spec.recipe.noisy_batch_size
+        self.filters = Filters(spec.recipe, model, deviation=deviation)
         self.optimizers = Optimizers(spec.recipe, model, updates)
         self.averages = Averages(model, updates=sum(updates.values()), share=spec.recipe.average)
         self.history = History(self.batches, self.gradients)
