@@ -165,7 +165,7 @@ FAULTS = [
         UNITS,
         edit(
             "confide.dp.mechanism.clipping:PerExampleClipper.add_unit",
-            ("self.spare * scale", "self.spare"),
+            ("part * scale", "self.spare"),
         ),
     ),
     Fault(
