@@ -45,7 +45,7 @@ def test_every_question_is_on_the_page_once_and_has_an_answer_or_says_why_not(re
     for row in QUESTIONS:
         assert text.count(row["question"]) == 1
         if not row["answer"]:
-            assert f"not answered here: {row['otherwise']}" in text.replace("\\", "")
+            assert f"No answer from this run: {row['otherwise']}" in text.replace("\\", "")
     assert {row["answer"] for row in QUESTIONS} - {""} == ANSWERS.keys()
     assert {row["document"] for row in QUESTIONS} == {"edpb", "nist"}
 
@@ -64,11 +64,13 @@ def test_numbers_are_those_of_the_certificate_rounded_up(results):
         for claim in result.certificate["claims"]
     ]
     text = assessment.markdown(with_certificate(result, claims=claims))
-    assert "ε is at most 3.001 " in text and "ε 3.001, δ 8e-5" in text
+    assert "ε is at most 3.001," in text and "ε 3.001, δ 8e-5" in text
     unknown = with_certificate(
-        result, policy={"gamma_upper": None}, updates={"exact original all": 2}
+        result, policy={"gamma_upper": None}, updates={"exact redacted all": 2}
     )
     assert "Share of secrets that the policy misses: unknown" in assessment.markdown(unknown)
+    bare = with_certificate(result, updates={"exact original all": 2})
+    assert "Nothing was masked" in assessment.markdown(bare)
 
 
 def test_a_model_without_a_guarantee_is_said_to_have_none(results):
@@ -100,11 +102,15 @@ def test_what_attacks_found_stands_beside_what_chance_gives(results):
     assert found["membership"].startswith("more than chance: AUC")
     assert "Found more than chance: guessing planted secrets" in in_short(leaky)
     assert found["lira"].startswith("more than chance: AUC")
-    quiet = with_attack(of(results, "crt"), "exposure", max=1.0, null_max_high=9.0)
-    found = {attempt.kind: attempt.found for attempt in attempts(quiet)}
-    assert found["exposure"] == (
-        "no more than chance: largest exposure 1 bits, where chance gives up to 9"
+    quiet = with_attack(
+        of(results, "crt"), "exposure", max=1.0, null_max_high=9.0, mean=1.0, null_mean_high=2.5
     )
+    found = {attempt.kind: attempt.found for attempt in attempts(quiet)}
+    assert found["exposure"].startswith(
+        "no more than chance: largest exposure 1 bits, where chance gives up to 9; on average"
+    )
+    standing_out = with_attack(quiet, "exposure", mean=3.0, null_mean_high=2.5)
+    assert in_words_of(standing_out, "exposure").startswith("more than chance")
     estimated = with_attack(quiet, "exposure", max_estimated_high=12.0)
     assert "more than chance: largest exposure at most 12" in in_words_of(estimated, "exposure")
     silent = with_attack(quiet, "exposure", reason="logits are not finite")
@@ -139,7 +145,8 @@ def test_audits_are_judged_as_the_gate_judges_them(results, tmp_path):
         (tmp_path / "certificate.json").write_text(json.dumps(result.certificate))
         (tmp_path / "game.json").write_text(json.dumps(result.attacks["game"]))
         expected = [
-            audit(case) for case in cases(tmp_path / "certificate.json", tmp_path / "game.json")
+            audit(case, result.attacks["game"])
+            for case in cases(tmp_path / "certificate.json", tmp_path / "game.json")
         ]
         told = [attempt.found for attempt in attempts(result) if attempt.kind == "game"]
         assert told == expected and len(told) == 2
@@ -162,8 +169,8 @@ def test_a_run_of_two_rows_has_the_attacks_of_both(results):
         for name, kind in (("canaries", "exposure"), ("mia", "membership"))
     ]
     (text,) = assessment.of_each_run(halves).values()
-    assert "guessing planted secrets" in text and "telling text of the training" in text
-    assert "2 on the final model (canaries, mia)" in text
+    assert "guessing planted secrets" in text and "telling secrets of the training" in text
+    assert "2, each once (canaries, mia)" in text
 
 
 def test_the_study_has_a_page_of_every_run_that_needs_no_other_file(study, tmp_path):

@@ -18,10 +18,11 @@ from confide.report.pages.opening import (
 )
 from studies import certificate
 
+FOUND_OUT = "How much could still be found out"
 LABELS = [
     "What was protected",
     "Against whom",
-    "How sure",
+    FOUND_OUT,
     "What was tried against it",
     "What is not promised",
 ]
@@ -67,8 +68,8 @@ def test_the_share_of_right_guesses_is_that_of_the_worst_pair(epsilon, delta):
 
 def test_an_epsilon_in_words():
     assert in_words(3.0, 8e-5).startswith(
-        "ε is at most 3 (δ 8e-5): who guesses which of two equally likely ones was there is right "
-        "at most 95.26 % of the time"
+        "whoever guesses which of two equally likely ones was there is right in at most 95.26 of "
+        "100 cases, where 50 is chance (ε is at most 3, δ 8e-5)"
     )
     assert "next to nothing" not in in_words(3.0, 8e-5) and "next to nothing" in in_words(8.0, 0.0)
     assert in_words(math.inf, 8e-5) == "nothing is guaranteed (ε = ∞)"
@@ -82,21 +83,22 @@ def test_a_model_with_a_guarantee():
     found = told("crt")
     assert list(found) == LABELS
     assert found["What was protected"].startswith("one turn of a dialogue. Somebody who wrote")
-    assert "ε is at most 3 (δ 8e-5)" in found["How sure"] and "conditions" in found["How sure"]
+    assert "ε is at most 3, δ 8e-5" in found[FOUND_OUT] and "conditions" in found[FOUND_OUT]
     assert found["What was tried against it"].startswith("not tried here")
     assert "in a prompt" in found["What is not promised"]
 
 
 def test_where_nothing_is_guaranteed_nothing_is_said_to_be():
     found = told("nonprivate")
-    assert found["What was protected"] == "nothing" and found["Against whom"] == "nobody"
-    assert found["How sure"] == "nothing is guaranteed (ε = ∞)"
+    assert found["What was protected"] == "nothing"
+    assert found["Against whom"] == "it is protected against nobody"
+    assert found[FOUND_OUT] == "nothing is guaranteed (ε = ∞)"
 
 
 def test_where_secrets_alone_are_covered_no_record_is():
     found = told("redacted")
     assert found["What was protected"].startswith("no turn of a dialogue as a whole")
-    assert found["How sure"].startswith(
+    assert found[FOUND_OUT].startswith(
         "nothing is guaranteed of a whole turn of a dialogue (ε = ∞)"
     )
 
@@ -104,12 +106,12 @@ def test_where_secrets_alone_are_covered_no_record_is():
 def test_the_larger_of_the_claim_and_the_headline_counts():
     claims = certificate("r", "crt", 0.0)["claims"]
     claims[0] = claims[0] | {"epsilon": 3.4001}
-    assert "ε is at most 3.401 " in told("crt", claims=claims)["How sure"]
+    assert "ε is at most 3.401," in told("crt", claims=claims)[FOUND_OUT]
 
 
 def test_no_claim_of_a_record_is_unknown():
     rest = [one for one in certificate("r", "crt", 0.0)["claims"] if "record" not in one["name"]]
-    assert told("crt", claims=rest)["How sure"].startswith("unknown")
+    assert told("crt", claims=rest)[FOUND_OUT].startswith("unknown")
 
 
 def test_what_a_certificate_calls_no_bound_guarantees_nothing():
@@ -120,7 +122,7 @@ def test_what_a_certificate_calls_no_bound_guarantees_nothing():
 
 def test_recorded_noise_authors_and_a_pretrained_model_are_told():
     found = told("crt", noise_reproducible=True, public_constants={"pretrained": "small"})
-    assert "with it nothing is guaranteed" in found["Against whom"]
+    assert "do not hand out this model" in found["Against whom"]
     assert "the text that small was trained on" in found["What is not promised"]
     claims = [one | {"unit": AUTHOR} for one in certificate("r", "dpsgd", 0.0)["claims"]]
     assert told("dpsgd", claims=claims)["What was protected"] == "all text of one person"
@@ -130,7 +132,8 @@ def test_an_unknown_miss_rate_is_told():
     known = certificate("r", "crt", 0.0)
     unknown = known | {"headline": known["headline"] | {"gamma": None, "gamma_upper": None}}
     words = "How many secrets the policy catches is unknown"
-    assert words in lines(unknown, "")["How sure"] and words not in lines(known, "")["How sure"]
+    assert words in lines(unknown, "")[FOUND_OUT]
+    assert words not in lines(known, "")[FOUND_OUT]
 
 
 def test_audits_that_go_with_a_release():

@@ -27,9 +27,10 @@ TOLD = {
     "record_add_or_remove_pld": "Whether {unit} was there at all",
     "point_replace_one_pld": "What {unit} says",
     "point_replace_one": "What {unit} says",
-    "secret_caught": "What a secret is that the policy finds, masked in all copies of its text",
-    "secret_caught_literal": "The same, masked in one place while a copy stays",
-    "secret_missed": "What a secret is that the policy misses",
+    "secret_caught": "What {unit} is, if the policy finds it",
+    "secret_caught_literal": "What {unit} is, if the policy finds it",
+    "secret_missed": "What {unit} is, if the policy misses it",
+    "secret_missed_literal": "What {unit} is, if the policy misses it",
     "secret_missed_by_both": "What a secret is that both policies miss",
     "bayesian_upper": "What a secret drawn at random is, found or missed, on average",
 }
@@ -114,7 +115,8 @@ def claims(result: Result) -> list[Line]:
         unit = opening.everyday(claim.get("unit") or "the unit")
         epsilon = float(claim["epsilon"])
         delta = float(claim.get("delta", result.delta))
-        statement = opening.in_words(epsilon, delta)
+        asked = opening.WHETHER if "add_or_remove" in name else opening.WHICH
+        statement = opening.in_words(epsilon, delta, asked)
         lines.append(Line(TOLD[name].format(unit=unit), statement, holds_if(claim)))
     return lines
 
@@ -139,7 +141,7 @@ def answered(result: Result, document: str) -> list[Line]:
 def answer_of(result: Result, row: dict[str, str]) -> str:
     """The answer to a question of assessment.csv."""
     answer = ANSWERS[row["answer"]](result) if row["answer"] else None
-    return f"not answered here: {row['otherwise']}" if answer is None else answer
+    return f"No answer from this run: {row['otherwise']}" if answer is None else answer
 
 
 def where_of(row: dict[str, str]) -> str:
@@ -150,7 +152,7 @@ def guaranteed(result: Result) -> str | None:
     """The guarantee of a whole record in words; None where nothing at all is guaranteed."""
     if not opening.finite_claims(result.certificate):
         return None
-    return opening.lines(result.certificate, "")["How sure"]
+    return opening.lines(result.certificate, "")["How much could still be found out"]
 
 
 def outcomes_of(result: Result, kinds: tuple[str, ...]) -> str | None:
@@ -187,9 +189,10 @@ def preparation(result: Result) -> str | None:
     bound = policy.get("gamma_upper")
     share = "unknown" if bound is None else f"at most {rounded_up(bound)}"
     copies = "later copies of a text are masked" if policy.get("dedup") else "copies stay"
-    masked = "A policy marks secrets, and redacted text has a mask in their place"
     if not any("redacted" in kind for kind in updates):
-        masked = "No update read redacted text"
+        words = "Nothing was masked: training read the original text, with all its secrets"
+        return f"{words} (updates read: {kinds}); {copies}"
+    masked = "A policy marks secrets, and redacted text has a mask in their place"
     words = f"{masked}; updates read: {kinds}; {copies}"
     return f"{words}. Share of secrets that the policy misses: {share}"
 
@@ -216,7 +219,14 @@ def scope(result: Result) -> str | None:
     names = ", ".join(result.run.attacks)
     epochs = len(result.trajectory)
     along = f"; {', '.join(result.run.trajectory)} also after each of {epochs} epochs"
-    return f"{len(result.run.attacks)} on the final model ({names}){along if epochs else ''}"
+    made_up = " (gradients: on the training program, not on this model)"
+    words = f"{len(result.run.attacks)}, each once ({names}){along if epochs else ''}"
+    return f"{words}{made_up if 'gradients' in attacks_of(result) else ''}"
+
+
+def attacks_of(result: Result) -> set[str]:
+    """Kinds of attacks of a run."""
+    return {str(metrics["attack"]) for metrics in result.attacks.values()}
 
 
 def threats(result: Result) -> str | None:
@@ -232,8 +242,8 @@ def documentation(result: Result) -> str | None:
     if not files:
         return None
     return (
-        f"A certificate with SHA-256 digests of {', '.join(files)}, which confide verify prices "
-        "again; a ledger of every update; the results of attacks; this page"
+        f"A certificate that names {', '.join(files)} by their SHA-256 digests; confide verify "
+        "computes its numbers again. A ledger of every update; the results of attacks; this page"
     )
 
 
@@ -297,10 +307,19 @@ def composition(result: Result) -> str | None:
     number = result.certificate.get("public_constants", {}).get("number_of_updates")
     if number is None:
         return None
+    if not opening.finite_claims(result.certificate):
+        return f"Nothing was priced: of {number:,} updates nothing finite is claimed"
     words = f"Of this model's training: {number:,} updates were priced together"
-    starts = [start["source"] for start in result.certificate.get("warm_start", [])]
-    words += f", those of {', '.join(starts)} among them" if starts else ""
-    return f"{words}, by two accountants. Attacks and measurements on this page are not covered"
+    starts = result.certificate.get("warm_start", [])
+    priced = [start["source"] for start in starts if not start.get("public")]
+    public = [start["source"] for start in starts if start.get("public")]
+    words += f", and those of {', '.join(priced)}" if priced else ""
+    if public:
+        words += (
+            f". Not counted is {', '.join(public)}, from which it started: whoever trained "
+            "declares that it saw no protected text"
+        )
+    return f"{words}. Attacks and measurements on this page are not covered"
 
 
 def utility(result: Result) -> str | None:
@@ -309,7 +328,16 @@ def utility(result: Result) -> str | None:
         return None
     accuracy = result.evaluation.get("accuracy")
     words = f"Perplexity on test text {rounded_up(perplexity, 3)}"
-    return words if accuracy is None else f"{words}, {accuracy:.1%} of tokens right"
+    if accuracy is None:
+        return words
+    parts = {"ordinary text": "accuracy_public", "text that counts as private": "accuracy_private"}
+    shares = [
+        f"{result.evaluation[key]:.1%} in {name}"
+        for name, key in parts.items()
+        if result.evaluation.get(key) is not None
+    ]
+    apart = f" ({', '.join(shares)})" if shares else ""
+    return f"{words}; of the next tokens {accuracy:.1%} guessed right{apart}"
 
 
 def trust(result: Result) -> str | None:
@@ -330,8 +358,10 @@ def correctness(result: Result) -> str | None:
     outcomes = outcomes_of(result, AUDITS)
     if not opening.finite_claims(result.certificate) and outcomes is None:
         return None
-    words = "Two accountants and dp-accounting must agree before a certificate is written"
-    return f"{words}; audit by planted coins: {outcomes or 'none was run'}"
+    tested = f"Audit by planted tests: {outcomes or 'none was run'}"
+    if not mechanism(result):
+        return f"No noise was priced. {tested}"
+    return "Two accountants and dp-accounting must agree before a certificate is written. " + tested
 
 
 def _attacks(kinds: tuple[str, ...]) -> Callable[[Result], str | None]:

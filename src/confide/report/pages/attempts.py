@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from confide.attacks.statistics.metrics import auc_null
-from confide.certify.gate import REFUTED, SETS, Case, cases_of
+from confide.certify.gate import REFUTED, SETS, SKIPPED, Case, cases_of
 from confide.errors import InputError
 from confide.report.pages.opening import rounded_up
 from confide.report.results import Json, Result, largest_exposure
@@ -17,10 +17,10 @@ from confide.report.results import Json, Result, largest_exposure
 NAMES = {
     "exposure": "guessing planted secrets",
     "sequence_exposure": "guessing planted sentences",
-    "membership": "telling text of the training from other text",
-    "lira": "telling text of the training from other text with models of the attacker's own",
+    "membership": "telling secrets of the training text from others",
+    "lira": "telling secrets of the training text from others with models of the attacker's own",
     "game": "guessing which secrets and records were planted",
-    "gradients": "guessing whose gradients went into the updates",
+    "gradients": "testing the training program with made-up records",
     "leak": "asking one domain for secrets of another",
     "domain_lira": "telling what domain a prompt is from",
     "tab": "letting the model finish training sentences",
@@ -59,7 +59,7 @@ def findings(result: Result, metrics: Json) -> Iterator[str]:
     """What one attack found; audits have a finding for each claim that they test."""
     kind = metrics["attack"]
     if kind in SETS:
-        yield from (audit(case) for case in audits(result, metrics))
+        yield from (audit(case, metrics) for case in audits(result, metrics))
     elif metrics.get("reason"):
         yield f"could not tell: {metrics['reason']}"
     elif kind == "exposure":
@@ -71,17 +71,26 @@ def findings(result: Result, metrics: Json) -> Iterator[str]:
 
 
 def exposed(metrics: Json) -> str:
-    """The largest exposure beside that of secrets which were never seen."""
+    """The largest exposure, and the mean, beside those of secrets which were never seen."""
     is_estimated = metrics.get("max_estimated_high") is not None
     largest = largest_exposure(metrics)
     chance = metrics.get("null_max_high")
     if largest is None:
         return "could not tell"
-    words = f"largest exposure {'at most ' * is_estimated}{rounded_up(largest, 3)} bits"
+    words = f"largest exposure {'at most ' * is_estimated}{rounded_up(largest, 4)} bits"
+    candidates = metrics.get("candidates")
+    if candidates and largest >= math.log2(candidates):
+        words = f"{words} (a planted secret was the first guess among {candidates:,})"
     if chance is None:
         return f"{words}; what chance gives was not measured"
-    verdict = MORE if largest > chance else NO_MORE
-    return f"{verdict}: {words}, where chance gives up to {chance:.3g}"
+    mean = metrics.get("mean")
+    usual = metrics.get("null_mean_high")
+    stands_out = mean is not None and usual is not None and mean > usual
+    verdict = MORE if largest > chance or stands_out else NO_MORE
+    words = f"{verdict}: {words}, where chance gives up to {chance:.3g}"
+    if mean is None or usual is None:
+        return words
+    return f"{words}; on average {rounded_up(mean, 3)}, where chance gives up to {usual:.3g}"
 
 
 def told_apart(metrics: Json) -> str:
@@ -89,7 +98,7 @@ def told_apart(metrics: Json) -> str:
     area = metrics.get("auc")
     if area is None:
         return "could not tell"
-    words = f"AUC {rounded_up(area, 3)}, where 0.5 is guessing"
+    words = f"AUC {rounded_up(area, 3)}, where 0.5 is guessing and 1 always right"
     high = metrics.get("auc_null_high")
     members = metrics.get("members")
     others = metrics.get("non_members")
@@ -115,17 +124,35 @@ def audits(result: Result, metrics: Json) -> list[Case]:
         return [case._replace(says=str(error))]
 
 
-def audit(case: Case) -> str:
+def audit(case: Case, metrics: Json) -> str:
     """A case in words; numbers are rounded against the certificate."""
     words = f"{CLAIMED.get(case.audit, case.audit)}: {case.outcome}"
+    if case.outcome == SKIPPED and metrics.get(f"{case.audit}_auc") is not None:
+        return unclaimed(case, metrics)
     if case.lower is None or case.certified is None or case.rings_5x is None:
         return f"{words} ({case.says})" if case.says else words
-    chance = math.floor(100 * case.rings_5x)
+    noticed = [math.floor(100 * share) for share in (case.rings_2x or 0.0, case.rings_5x)]
     return (
-        f"{words}; at least ε {rounded_up(case.lower, 3)} by {case.coins} coins, certified "
-        f"{rounded_up(case.certified)}. Had ε been 5 times as large (5, were 0 certified), an "
-        f"ideal attacker would have refuted it with a chance of {chance} %"
+        f"{words}; ε is at least {rounded_down(case.lower)} by {case.coins} planted tests, "
+        f"certified {rounded_up(case.certified)}. Were ε really twice that (2, were 0 certified), "
+        f"the best attacker would have noticed with a chance of {noticed[0]} %, were it five "
+        f"times that, of {noticed[1]} %"
     )
+
+
+def unclaimed(case: Case, metrics: Json) -> str:
+    """What an audit found where no claim can be held against it."""
+    area = metrics[f"{case.audit}_auc"]
+    high = metrics.get(f"{case.audit}_auc_null_high")
+    words = f"AUC {rounded_up(area, 3)}, where 0.5 is guessing"
+    if high is not None:
+        words = f"{MORE if area > high else NO_MORE}: {words} and chance gives up to {high:.3g}"
+    return f"{words}. It was held against no {CLAIMED[case.audit]} ({case.says})"
+
+
+def rounded_down(value: float) -> str:
+    """A bound from below, with two digits after the point and never larger."""
+    return f"{math.floor(100 * value) / 100:g}"
 
 
 def in_short(result: Result) -> str:

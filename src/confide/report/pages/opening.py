@@ -1,7 +1,8 @@
 """What stands above every page about one model: five lines that need no knowledge of the field.
 
-They are what was protected, against whom, how sure that is, what was tried, and what is not
-promised. Numbers are rounded up alone, so that no line says more than the certificate does.
+They are what was protected, against whom, how much could still be found out, what was tried, and
+what is not promised. Numbers are rounded up alone, so that no line says more than the certificate
+does.
 """
 
 import math
@@ -14,6 +15,8 @@ Json = dict[str, Any]
 RECORD = "record_replace_one_pld"  # the claim that the lines are about
 REFUSED = ("as_published",)  # claims that a certificate quotes and calls no bound
 WHOLE_PERSON = "all text of one person"
+WHICH = "which of two equally likely ones was there"
+WHETHER = "whether it was there, which is as likely as not,"
 HARDLY = 0.999  # share of right guesses from which a bound rules out next to nothing
 NOT_TRIED = (
     "not tried here: a certificate follows from the record of training alone. What attacks found "
@@ -43,15 +46,17 @@ def right_guesses(epsilon: float, delta: float) -> float:
     return 1 - (1 - delta) / (1 + math.exp(min(epsilon, 700)))
 
 
-def in_words(epsilon: float, delta: float) -> str:
-    """What a pair of epsilon and delta allows, as how often a guess is right."""
+def in_words(epsilon: float, delta: float, asked: str = WHICH) -> str:
+    """What a pair of epsilon and delta allows, as how often a guess is right.
+
+    asked: what is guessed.
+    """
     if epsilon == math.inf:
         return "nothing is guaranteed (ε = ∞)"
     share = right_guesses(epsilon, delta)
     words = (
-        f"ε is at most {rounded_up(epsilon)} (δ {rounded_up(delta, 3)}): who guesses which of two "
-        f"equally likely ones was there is right at most {rounded_up(100 * share)} % of the time; "
-        "chance is 50 %"
+        f"whoever guesses {asked} is right in at most {rounded_up(100 * share)} of 100 cases, "
+        f"where 50 is chance (ε is at most {rounded_up(epsilon)}, δ {rounded_up(delta, 3)})"
     )
     return f"{words}. That rules out next to nothing" if share >= HARDLY else words
 
@@ -79,7 +84,9 @@ def lines(certified: Json, tried: str) -> dict[str, str]:
     return {
         "What was protected": protected(certified, claim, epsilon),
         "Against whom": against(certified),
-        "How sure": f"{sure(certified, claim, epsilon)}{unknown_misses(certified)}",
+        "How much could still be found out": (
+            f"{sure(certified, claim, epsilon)}{unknown_misses(certified)}"
+        ),
         "What was tried against it": tried,
         "What is not promised": "; ".join(not_promised(certified)),
     }
@@ -112,20 +119,25 @@ def protected(certified: Json, claim: Json | None, epsilon: float) -> str:
             else f"{unit}. Somebody who wrote several is protected less"
         )
     if finite_claims(certified):
-        return f"no {whole(certified)} as a whole, but what the finite claims on this page are of"
+        return f"no {whole(certified)} as a whole; only what the finite claims on this page are of"
     return "nothing"
 
 
 def against(certified: Json) -> str:
     """The attacker that the claims hold against, and those whom they do not."""
     if not finite_claims(certified):
-        return "nobody"
+        return "it is protected against nobody"
     words = (
         "whoever has the model, even with every step of its training and all other texts. "
-        "Not against whoever ran the training, or knows the noise or the batches that it drew"
+        "Not against whoever ran the training"
     )
+    if certified.get("public_constants", {}).get("noise_multipliers"):
+        words = f"{words}, or knows the noise or the batches that it drew"
     if certified.get("noise_reproducible"):
-        return f"{words}; the seed of the noise is recorded, and with it nothing is guaranteed"
+        return (
+            f"{words}. The seed of the noise stands in the certificate: do not hand out this "
+            "model. Against whoever reads the seed, no limit that rests on noise holds"
+        )
     return words
 
 
@@ -138,9 +150,7 @@ def sure(certified: Json, claim: Json | None, epsilon: float) -> str:
         return f"{in_words(epsilon, delta)}. This holds on the conditions on this page"
     if finite_claims(certified):
         unit = whole(certified)
-        return (
-            f"nothing is guaranteed of a whole {unit} (ε = ∞); other claims on this page are finite"
-        )
+        return f"nothing is guaranteed of a whole {unit} (ε = ∞), only what the finite claims say"
     return in_words(epsilon, 0.0)
 
 
@@ -155,7 +165,7 @@ def not_promised(certified: Json) -> list[str]:
     """What no claim here covers."""
     promises = [
         "that what the model writes is true, or that a secret in a prompt stays out of its answer",
-        "anything of several models of the same text together: their ε add up",
+        "anything of several models of the same text together: their ε must be added up",
         "that a person cannot be recognised from what others wrote",
     ]
     base = certified.get("public_constants", {}).get("pretrained")
