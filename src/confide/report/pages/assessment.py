@@ -33,6 +33,9 @@ TOLD = {
     "secret_missed_literal": "What {unit} is, if the policy misses it",
     "secret_missed_by_both": "What a secret is that both policies miss",
     "bayesian_upper": "What a secret drawn at random is, found or missed, on average",
+    "bayesian_unconditional": "The same, if both policies may miss it",
+    "group_after_dedup": "What a secret is that stands in several texts: {unit}",
+    "group_before_dedup": "The same, copies counted one by one: {unit}",
 }
 HOPELESS = "none can help"  # how a certificate begins why nothing is bounded
 REGURGITATION = ("leak", "tab", "exposure", "sequence_exposure")
@@ -262,8 +265,8 @@ def contributions(result: Result) -> str | None:
     if opening.WHOLE_PERSON in held:
         return "All text of a person is one contribution, if it carries one name"
     return (
-        "No: somebody who wrote several is protected less. Claims about groups of equal secrets "
-        "are in the certificate"
+        "No: somebody who wrote several is protected less, and no number here is about a whole "
+        "person. What that does to a secret in several texts stands above, among the limits"
     )
 
 
