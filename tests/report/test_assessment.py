@@ -98,6 +98,7 @@ def test_of_a_claim_that_bounds_nothing_there_is_a_reason_or_nothing(results):
 def test_what_attacks_found_stands_beside_what_chance_gives(results):
     leaky = of(results, "nonprivate")
     found = {attempt.kind: attempt.found for attempt in attempts(leaky)}
+    found_at_once = found["exposure"]
     assert found["exposure"].startswith("more than chance: largest exposure")
     assert found["membership"].startswith("more than chance: AUC")
     assert "Found more than chance: guessing planted secrets" in in_short(leaky)
@@ -113,6 +114,9 @@ def test_what_attacks_found_stands_beside_what_chance_gives(results):
     assert in_words_of(standing_out, "exposure").startswith("more than chance")
     estimated = with_attack(quiet, "exposure", max_estimated_high=12.0)
     assert "more than chance: largest exposure at most 12" in in_words_of(estimated, "exposure")
+    bounded = with_attack(leaky, "exposure", max_estimated_high=14.0)
+    assert "first guess" in found_at_once
+    assert "first guess" not in in_words_of(bounded, "exposure")
     silent = with_attack(quiet, "exposure", reason="logits are not finite")
     assert in_words_of(silent, "exposure") == "could not tell: logits are not finite"
     assert in_short(replace(quiet, attacks={})) == "not tried"

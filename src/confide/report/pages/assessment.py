@@ -155,7 +155,7 @@ def guaranteed(result: Result) -> str | None:
     """The guarantee of a whole record in words; None where nothing at all is guaranteed."""
     if not opening.finite_claims(result.certificate):
         return None
-    return opening.lines(result.certificate, "")["How much could still be found out"]
+    return opening.lines(result.certificate, "")[opening.FOUND_OUT]
 
 
 def outcomes_of(result: Result, kinds: tuple[str, ...]) -> str | None:
@@ -224,12 +224,8 @@ def scope(result: Result) -> str | None:
     along = f"; {', '.join(result.run.trajectory)} also after each of {epochs} epochs"
     made_up = " (gradients: on the training program, not on this model)"
     words = f"{len(result.run.attacks)}, each once ({names}){along if epochs else ''}"
-    return f"{words}{made_up if 'gradients' in attacks_of(result) else ''}"
-
-
-def attacks_of(result: Result) -> set[str]:
-    """Kinds of attacks of a run."""
-    return {str(metrics["attack"]) for metrics in result.attacks.values()}
+    on_the_program = any(attempt.kind == "gradients" for attempt in all_attempts)
+    return f"{words}{made_up if on_the_program else ''}"
 
 
 def threats(result: Result) -> str | None:

@@ -79,7 +79,7 @@ def exposed(metrics: Json) -> str:
         return "could not tell"
     words = f"largest exposure {'at most ' * is_estimated}{rounded_up(largest, 4)} bits"
     candidates = metrics.get("candidates")
-    if candidates and largest >= math.log2(candidates):
+    if candidates and not is_estimated and largest >= math.log2(candidates):
         words = f"{words} (a planted secret was the first guess among {candidates:,})"
     if chance is None:
         return f"{words}; what chance gives was not measured"
@@ -98,12 +98,17 @@ def told_apart(metrics: Json) -> str:
     area = metrics.get("auc")
     if area is None:
         return "could not tell"
-    words = f"AUC {rounded_up(area, 3)}, where 0.5 is guessing and 1 always right"
     high = metrics.get("auc_null_high")
     members = metrics.get("members")
     others = metrics.get("non_members")
     if high is None and members and others:
         _, high = auc_null(members, others)
+    return beside_chance(area, high)
+
+
+def beside_chance(area: float, high: float | None) -> str:
+    """An area under the ROC curve beside the largest one that chance gives, where that is known."""
+    words = f"AUC {rounded_up(area, 3)}, where 0.5 is guessing and 1 always right"
     if high is None:
         return f"{words}; what chance gives was not measured"
     verdict = MORE if area > high else NO_MORE
@@ -126,28 +131,21 @@ def audits(result: Result, metrics: Json) -> list[Case]:
 
 def audit(case: Case, metrics: Json) -> str:
     """A case in words; numbers are rounded against the certificate."""
+    area = metrics.get(f"{case.audit}_auc")
+    if case.outcome == SKIPPED and area is not None:
+        found = beside_chance(area, metrics.get(f"{case.audit}_auc_null_high"))
+        return f"{found}. It was held against no {CLAIMED[case.audit]} ({case.says})"
     words = f"{CLAIMED.get(case.audit, case.audit)}: {case.outcome}"
-    if case.outcome == SKIPPED and metrics.get(f"{case.audit}_auc") is not None:
-        return unclaimed(case, metrics)
-    if case.lower is None or case.certified is None or case.rings_5x is None:
+    twice = case.rings_2x
+    five_times = case.rings_5x
+    if case.lower is None or case.certified is None or twice is None or five_times is None:
         return f"{words} ({case.says})" if case.says else words
-    noticed = [math.floor(100 * share) for share in (case.rings_2x or 0.0, case.rings_5x)]
     return (
         f"{words}; ε is at least {rounded_down(case.lower)} by {case.coins} planted tests, "
         f"certified {rounded_up(case.certified)}. Were ε really twice that (2, were 0 certified), "
-        f"the best attacker would have noticed with a chance of {noticed[0]} %, were it five "
-        f"times that, of {noticed[1]} %"
+        f"the best attacker would have noticed with a chance of {math.floor(100 * twice)} %, "
+        f"were it five times that, of {math.floor(100 * five_times)} %"
     )
-
-
-def unclaimed(case: Case, metrics: Json) -> str:
-    """What an audit found where no claim can be held against it."""
-    area = metrics[f"{case.audit}_auc"]
-    high = metrics.get(f"{case.audit}_auc_null_high")
-    words = f"AUC {rounded_up(area, 3)}, where 0.5 is guessing"
-    if high is not None:
-        words = f"{MORE if area > high else NO_MORE}: {words} and chance gives up to {high:.3g}"
-    return f"{words}. It was held against no {CLAIMED[case.audit]} ({case.says})"
 
 
 def rounded_down(value: float) -> str:

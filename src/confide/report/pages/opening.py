@@ -15,6 +15,7 @@ Json = dict[str, Any]
 RECORD = "record_replace_one_pld"  # the claim that the lines are about
 REFUSED = ("as_published",)  # claims that a certificate quotes and calls no bound
 WHOLE_PERSON = "all text of one person"
+FOUND_OUT = "How much could still be found out"  # the label of the guarantee
 WHICH = "which of two equally likely ones was there"
 WHETHER = "whether it was there, which is as likely as not,"
 HARDLY = 0.999  # share of right guesses from which a bound rules out next to nothing
@@ -84,9 +85,7 @@ def lines(certified: Json, tried: str) -> dict[str, str]:
     return {
         "What was protected": protected(certified, claim, epsilon),
         "Against whom": against(certified),
-        "How much could still be found out": (
-            f"{sure(certified, claim, epsilon)}{unknown_misses(certified)}"
-        ),
+        FOUND_OUT: f"{sure(certified, claim, epsilon)}{unknown_misses(certified)}",
         "What was tried against it": tried,
         "What is not promised": "; ".join(not_promised(certified)),
     }
