@@ -98,3 +98,22 @@ def test_without_an_exact_gradient_nothing_is_projected() -> None:
         weight.grad = torch.ones_like(weight)
     filters.apply(noisy=True)
     assert all(bool((weight.grad == 1).all()) for weight in model.parameters())
+
+
+def test_the_span_follows_every_exact_gradient() -> None:
+    model = build(LSTMSpec(kind="lstm", embedding=8, hidden=8), 20, bos=1)
+    recipe = RecipeSpec(noisy_filter="subspace", noisy_rank=2)
+    filters = Filters(recipe, model, deviation=0.5)
+    source = torch.Generator().manual_seed(0)
+    for _ in range(2):
+        for weight in model.parameters():
+            weight.grad = torch.randn(weight.shape, generator=source)
+        filters.apply(noisy=False)
+        for _ in range(2):
+            noisy = [torch.randn(matrix.shape, generator=source) for matrix in filters.matrices]
+            for matrix, values in zip(filters.matrices, noisy, strict=True):
+                matrix.grad = values.clone()
+            filters.apply(noisy=True)
+            for matrix, span, values in zip(filters.matrices, filters.spans, noisy, strict=True):
+                project(values, leading(span, rank=2))
+                assert torch.equal(matrix.grad, values)

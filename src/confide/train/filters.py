@@ -32,6 +32,7 @@ class Filters:
         self.deviation = deviation
         self.matrices: list[nn.Parameter] = []
         self.spans: list[Tensor] = []  # (k, k) float64 each: of exact gradients, shorter side
+        self.projections: dict[int, Tensor] = {}  # on spans, until there is another exact gradient
         if self.kind is not None:
             self.matrices = [weight for weight in trainable(model) if is_matrix(weight)]
         if self.kind == "subspace":
@@ -46,8 +47,11 @@ class Filters:
                 shrink(weight.grad, self.deviation)
             elif self.kind == "subspace" and not noisy:
                 self.spans[place].mul_(DECAY).add_(gram(weight.grad), alpha=1 - DECAY)
+                self.projections.pop(place, None)
             elif self.kind == "subspace" and self.spans[place].any():
-                project(weight.grad, leading(self.spans[place], self.rank))
+                if place not in self.projections:
+                    self.projections[place] = leading(self.spans[place], self.rank)
+                project(weight.grad, self.projections[place])
 
     def state(self) -> dict[str, Any]:
         """State for a checkpoint."""
@@ -55,6 +59,7 @@ class Filters:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint's state."""
+        self.projections.clear()
         for place, span in enumerate(self.spans):
             span.copy_(state[str(place)])
 
