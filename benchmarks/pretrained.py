@@ -249,6 +249,15 @@ def asked() -> Namespace:
     return parser.parse_args()
 
 
+def kept(file: Path, about: dict[str, Any]) -> dict[str, Any]:
+    """Figures of before, which must be of the same updates on the same kind of processor."""
+    before = json.loads(file.read_text())
+    if before["case"] != about or before["hardware"]["cpu"] != machine()["cpu"]:
+        raise SystemExit(f"{file}: is of other updates or of another processor: leave out --only")
+    cases: dict[str, Any] = before["cases"]
+    return cases
+
+
 def main() -> None:
     arguments = asked()
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -258,17 +267,16 @@ def main() -> None:
             layers = arguments.layers or 8
             folder = random_llama(Path(temporary), layers, arguments.width, arguments.vocab)
         case = Case(str(folder), "adapters", arguments.batch, arguments.length, device)
-        cases = {}
-        if arguments.only is not None:
-            cases = json.loads(arguments.output.read_text())["cases"]
-        for name in CASES if arguments.only is None else (arguments.only,):
+        about = asdict(case) | {"folder": SMOLLM2.name if folder == SMOLLM2 else "random Llama"}
+        names = CASES if arguments.only is None else (arguments.only,)
+        cases = {} if arguments.only is None else kept(arguments.output, about)
+        for name in names:
             if name in WAYS:
                 cases[name] = measured(replace(case, way=name), arguments.rounds)
             else:
                 cases[name] = texts(case, arguments.rounds)
             for contender, row in cases[name].items():
                 shown(f"{name}, {contender}", row)
-        about = asdict(case) | {"folder": SMOLLM2.name if folder == SMOLLM2 else "random Llama"}
         hardware = machine("torch", "opacus", "transformers", "peft")
         hardware |= {"threads": torch.get_num_threads()}
         write_json(arguments.output, {"hardware": hardware, "case": about, "cases": cases})
