@@ -45,8 +45,7 @@ def alone(batched: Batched) -> Policy:
 def closed(find: Callable[[Sequence[str]], list[list[Span]]]) -> Batched:
     """A function over many texts that fails on the culprits only, and reads equal ones once.
 
-    A batch that raises is halved until they stand alone. Of chats, every second line stands there
-    twice.
+    A batch that raises is halved until they stand alone. Of a chat, half the lines may be repeated.
     """
 
     def attempt(texts: Sequence[str]) -> Found:

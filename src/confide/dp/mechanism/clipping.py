@@ -196,7 +196,7 @@ class PerExampleClipper:
         if output.is_leaf or isinstance(module, Head):
             self.ends.append(Record(module, read, output))
             return
-        held = [read]
+        held = [read]  # and given up with the gradient: the graph lives on until the end
         output.register_hook(lambda grad: self._take(module, held.pop(), grad))
 
     def _weight(self, module: nn.Module) -> nn.Parameter | None:
