@@ -57,6 +57,14 @@ def test_every_method_can_be_rehearsed(method):
     assert 0.5 < 1e6 * rehearsal.weights_mb / (4 * parameters) < 1.5
 
 
+@pytest.mark.parametrize("private_state", ["carry", "noise", "published"])
+def test_states_handed_on_can_be_rehearsed(private_state):
+    recipe = RecipeSpec(
+        noisy_batch_size=16, epochs=2, schedule="linear", private_state=private_state
+    )
+    assert played(job("selective", recipe=recipe), TEXT, 50, 0).seconds > 0
+
+
 @pytest.mark.parametrize("times", [1, 10, 1000])
 def test_every_step_of_the_whole_text_counts(times, monkeypatch):
     monkeypatch.setattr(

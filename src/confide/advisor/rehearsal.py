@@ -114,6 +114,7 @@ def job_of(
     from confide.models.recompute import recompute
     from confide.runtime.parallel import ALONE
     from confide.train.job import Job
+    from confide.train.planning import updates_of_steps
     from confide.train.regularisers import regulariser_of
 
     if spec.recipe.gradient_checkpointing or spec.recipe.shard:
@@ -121,13 +122,12 @@ def job_of(
     kinds = {step.regulariser for step in counts}
     device = str(network.device)
     width = network.head.weight.shape[1]
-    noisy = sum(count for step, count in counts.items() if step.noisy)
     return Job(
         spec,
         partition,
         network,
         noise_multiplier=1.0,
-        updates={True: noisy, False: counts.total() - noisy},
+        updates=updates_of_steps(list(counts.elements())),
         device=device,
         regulariser=regulariser_of(kinds, spec, partition, width, device),
         group=ALONE,

@@ -39,7 +39,14 @@ from confide.train.forecast import amount, announce, savings
 from confide.train.job import Job, device_of, sizes_of
 from confide.train.metrics import Watch, passes, progress
 from confide.train.packing import pack
-from confide.train.planning import Epochs, Sizes, discrete, enumerate_steps, noise_for
+from confide.train.planning import (
+    Epochs,
+    Sizes,
+    discrete,
+    enumerate_steps,
+    noise_for,
+    updates_of_steps,
+)
 from confide.train.regularisers import regulariser_of
 from confide.types import SPLITS, Partition
 
@@ -223,14 +230,12 @@ def prepare(
         sizes = replace(sizes, coordinates=coordinates)
     if noise_multiplier is None:
         noise_multiplier = noise_for(spec, epochs, sizes)
-    noisy = sum(step.noisy for step in steps)
-    published = any(step.state == "published" for step in steps)  # a step updates in both ways
     job = Job(
         spec,
         partition,
         network.to(device).train(),
         noise_multiplier=noise_multiplier,
-        updates={True: noisy, False: noisy if published else len(steps) - noisy},
+        updates=updates_of_steps(steps),
         device=device,
         regulariser=regulariser,
         group=group,

@@ -105,6 +105,17 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
     return epochs
 
 
+def updates_of_steps(steps: Sequence[Step]) -> dict[bool, int]:
+    """How many exact (False) and noisy (True) updates these steps make.
+
+    A step of training as published makes both.
+    """
+    noisy = sum(step.noisy for step in steps)
+    if any(step.state == "published" for step in steps):
+        return {True: noisy, False: noisy}
+    return {True: noisy, False: len(steps) - noisy}
+
+
 def undivided(spec: TrainSpec, kinds: Iterable[Step]) -> str | None:
     """For what of a job weights cannot be divided among processes; None if they can.
 
