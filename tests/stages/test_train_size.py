@@ -11,7 +11,7 @@ from confide.models.recompute import recompute
 from confide.runtime.parallel import ALONE
 from confide.specs import GPT2Spec, LSTMSpec, RecipeSpec, TrainSpec, parse
 from confide.train.job import Job, sizes_of
-from confide.train.planning import enumerate_steps
+from confide.train.planning import enumerate_steps, updates_of_steps
 from confide.types import Partition
 from tests.stages import test_train, test_train_authors
 
@@ -32,13 +32,12 @@ def run(spec: TrainSpec, data: Partition) -> tuple[Job, list[Tensor]]:
     if spec.recipe.gradient_checkpointing:
         recompute(model)
     steps = [step for epoch in enumerate_steps(spec, sizes_of(spec, data)) for step in epoch]
-    noisy = sum(step.noisy for step in steps)
     job = Job(
         spec,
         data,
         model,
         noise_multiplier=0.8,
-        updates={True: noisy, False: len(steps) - noisy},
+        updates=updates_of_steps(steps),
         device="cpu",
         group=ALONE,
     )

@@ -19,7 +19,7 @@ from confide.stages import train as stage
 from confide.train import forecast as forecasts
 from confide.train.forecast import forecast
 from confide.train.job import Job, sizes_of
-from confide.train.planning import Epochs, enumerate_steps
+from confide.train.planning import Epochs, enumerate_steps, updates_of_steps
 from confide.types import Partition, View
 from tests.nightly import nightly
 from tests.stages.test_train import run, spec, vocabulary
@@ -69,13 +69,12 @@ def job_of(
     if wanted.recipe.gradient_checkpointing:
         recompute(network)
     epochs = enumerate_steps(wanted, sizes_of(wanted, data))
-    noisy = sum(step.noisy for steps in epochs for step in steps)
     made = Job(
         wanted,
         data,
         network,
         noise_multiplier=1.0,
-        updates={True: noisy, False: sum(map(len, epochs)) - noisy},
+        updates=updates_of_steps([step for steps in epochs for step in steps]),
         device="cpu",
     )
     return made, epochs
@@ -99,6 +98,23 @@ def test_forecasts_are_what_updates_take(size: str, method: str, again: bool) ->
     assert made.gradients.nonfinite() == 0
     really = taken(lambda: [made.run(step) for step in epochs[0][:3]], "cpu")
     assert 0.9 < (found.states + found.piece / forecasts.GAPS["cpu"]) / really < 1.1
+
+
+@pytest.mark.parametrize(
+    "keys", [{"average": 0.5}, {"precondition": True}, {"noisy_filter": "subspace"}]
+)
+def test_what_refines_noised_updates_is_counted(keys: dict[str, Any]) -> None:
+    data = text(40, 40, VOCAB)
+    plain = forecast(*job_of(SIZES["lstm 100"], "jft", data, epochs=2))
+    made, epochs = job_of(SIZES["lstm 100"], "jft", data, epochs=2, **keys)
+    found = forecast(made, epochs)
+    kept = [tensor for part in forecasts.refinements(made) for tensor in part.state().values()]
+    most = 0
+    for step in [step for steps in epochs for step in steps]:
+        made.run(step)
+        held = kept + list(made.filters.projections.values())
+        most = max(most, sum(tensor.nbytes for tensor in held))
+    assert found.sums + found.states - plain.sums - plain.states == most
 
 
 def test_recomputed_blocks_take_less() -> None:

@@ -20,8 +20,11 @@ from confide.models.sharding import in_memory, is_divided, moved
 from confide.output.escaping import warn
 from confide.runtime.memory import free, out_of_memory, taken
 from confide.specs import TrainSpec
+from confide.train.averages import Averages
 from confide.train.evaluation import at_once, read
+from confide.train.filters import Filters
 from confide.train.job import Job
+from confide.train.moments import Moments
 from confide.train.planning import Epochs, discrete
 from confide.types import SPLITS, Step
 
@@ -37,7 +40,7 @@ class Forecast:
     """Bytes that a job takes at most, beside what the libraries do."""
 
     weights: int
-    sums: int  # of clipped gradients
+    sums: int  # of clipped gradients, of weights and of what noised updates go by
     states: int  # of optimizers, and gradients that wait for them
     piece: int  # one forward and backward pass
     evaluation: int  # one pass over held-out text
@@ -105,6 +108,8 @@ def forecast(job: Job, epochs: Epochs) -> Forecast:
         states += of_weights
     clipper = job.gradients.clipper
     sums = 0 if clipper is None else clipper.flat.nbytes + clipper.spare.nbytes
+    sums += sum(tensor.nbytes for part in refinements(job) for tensor in part.state().values())
+    states += sum(span.nbytes for span in job.filters.spans)  # projections on them
     return Forecast(
         weights=sum(map(in_memory, (*model.parameters(), *model.buffers())))
         + max(whole, default=0),
@@ -113,6 +118,11 @@ def forecast(job: Job, epochs: Epochs) -> Forecast:
         piece=piece,
         evaluation=evaluation,
     )
+
+
+def refinements(job: Job) -> tuple[Averages, Moments, Filters]:
+    """What a job may add up beside gradients."""
+    return job.averages, job.moments, job.filters
 
 
 def largest(job: Job, step: Step) -> tuple[int, int]:
