@@ -5,16 +5,20 @@ conclusion.
 import json
 import re
 from dataclasses import replace
+from itertools import product
+from typing import get_args
 
 import pytest
 
+from confide.certify.certificate import kind_of
 from confide.certify.gate import cases
 from confide.config.params import load as load_params
 from confide.config.studies import assessments
-from confide.report.pages import assessment
+from confide.report.pages import assessment, readings
 from confide.report.pages.assessment import ANSWERS, QUESTIONS
 from confide.report.pages.attempts import attempts, audit, in_short
 from confide.stages.study import study as report
+from confide.types import POOLS, Release, Step, ViewName
 from tests.project import ROOT
 from tests.reviews.browser import CHROMIUM, Browser
 
@@ -71,6 +75,30 @@ def test_numbers_are_those_of_the_certificate_rounded_up(results):
     assert "Share of secrets that the policy misses: unknown" in assessment.markdown(unknown)
     bare = with_certificate(result, updates={"exact original all": 2})
     assert "Nothing was masked" in assessment.markdown(bare)
+    assert "made to miss" not in assessment.markdown(unknown)
+    policy = result.certificate["policy"] | {"miss_rate_simulated": 0.25}
+    missing = with_certificate(result, policy=policy, updates={"exact redacted all": 2})
+    assert "made to miss a share of 0.25 on purpose" in assessment.markdown(missing)
+
+
+def test_it_says_how_many_texts_were_read_without_noise(results):
+    result = with_certificate(
+        of(results, "crt"),
+        updates={"exact redacted public": 1200, "noisy redacted private, state reset": 70},
+        data={"pools": {"public": 3295, "private": 2230}},
+    )
+    text = assessment.markdown(result)
+    assert "1,200 updates without noise on redacted text of 3,295 texts without a finding" in text
+    assert "70 updates with noise on redacted text of 2,230 texts with a finding" in text
+    assert "public" not in readings.in_words("exact redacted public", {})
+    assert readings.in_words("exact original all", {}).endswith("of all texts")
+
+
+def test_every_kind_of_update_has_words():
+    for noisy, view, pool in product((False, True), get_args(ViewName), POOLS):
+        step = Step(noisy=noisy, view=view, pool=pool, regulariser="none")
+        kind = kind_of(Release(step=step, count=1))
+        assert readings.in_words(kind, {}) != kind
 
 
 def test_a_model_without_a_guarantee_is_said_to_have_none(results):

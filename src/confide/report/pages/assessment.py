@@ -18,6 +18,7 @@ from confide.report.pages import opening
 from confide.report.pages.attempts import attempts, in_short
 from confide.report.pages.certificate import as_html, conditions
 from confide.report.pages.opening import rounded_up
+from confide.report.pages.readings import readings
 from confide.report.results import Json, Result
 
 # name of a claim -> what somebody tries to tell; the claims of certificates that need least
@@ -187,24 +188,27 @@ def preparation(result: Result) -> str | None:
     updates = result.certificate.get("updates")
     if not updates:
         return None
-    kinds = ", ".join(updates)
+    kinds = "; ".join(readings(result.certificate))
     policy = result.certificate["policy"]
     bound = policy.get("gamma_upper")
     share = "unknown" if bound is None else f"at most {rounded_up(bound)}"
     copies = "later copies of a text are masked" if policy.get("dedup") else "copies stay"
     if not any("redacted" in kind for kind in updates):
         words = "Nothing was masked: training read the original text, with all its secrets"
-        return f"{words} (updates read: {kinds}); {copies}"
-    masked = "A policy marks secrets, and redacted text has a mask in their place"
-    words = f"{masked}; updates read: {kinds}; {copies}"
-    return f"{words}. Share of secrets that the policy misses: {share}"
+        return f"{words} ({kinds}); {copies}"
+    masked = "A policy finds secrets, and redacted text has a mask in their place"
+    words = f"{masked}; {kinds}; {copies}. Share of secrets that the policy misses: {share}"
+    on_purpose = policy.get("miss_rate_simulated")
+    if on_purpose:
+        words = f"{words}. It was made to miss a share of {on_purpose:g} on purpose, as a test"
+    return words
 
 
 def training(result: Result) -> str | None:
     updates = result.certificate.get("updates")
     if not updates:
         return None
-    kinds = "; ".join(f"{count:,} updates {kind}" for kind, count in updates.items())
+    kinds = "; ".join(readings(result.certificate))
     noised = mechanism(result)
     return f"Method {result.run.method}: {kinds}. {noised or 'No update was noised'}"
 

@@ -11,6 +11,7 @@ from typing import Any
 from confide.certify.facts import UNKNOWN
 from confide.output import escaping, templates
 from confide.report.pages.opening import NOT_TRIED, lines, rounded_up
+from confide.report.pages.readings import readings
 
 Json = dict[str, Any]
 STYLE = """body{font:15px/1.5 sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color:#222}
@@ -34,6 +35,7 @@ def page(certified: Json, tried: str = NOT_TRIED) -> str:
         "up": rounded_up,
         "opening": lines(certified, tried),
         "rate_words": partial(rate_words, certified["policy"]),
+        "readings": readings(certified),
         "unknown": UNKNOWN,
         "reviewed": certified["policy"].get("reviewed"),
     }
