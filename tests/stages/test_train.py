@@ -254,6 +254,26 @@ def test_checkpoint_of_another_configuration_is_not_continued(
     assert again["model"].read_bytes() == fresh["model"].read_bytes()
 
 
+def test_a_checkpoint_of_other_training_code_is_one_clear_error(
+    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("confide.stages.train.code_hash", lambda *_: "0123456789ab")
+        patched.setattr("confide.stages.train.snapshots.join", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path, vocabulary, spec("dpsgd"))
+    state = tmp_path / "checkpoint" / "state.safetensors"
+    before = state.read_bytes()
+    with pytest.raises(InputError, match=r"state\.safetensors: .*\(0123456789ab, this is"):
+        run(tmp_path, vocabulary, spec("dpsgd"))
+    assert state.read_bytes() == before  # nothing is lost
+    assert not outputs(tmp_path)["model"].exists()
+
+
+def stopped(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_damaged_checkpoint_is_one_clear_error(tmp_path: Path, vocabulary: Path) -> None:
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint" / "state.safetensors").write_bytes(b"\x10\x00\x00")

@@ -104,6 +104,7 @@ def train(
         if packing is not None:
             job.history.ledger.packed(**asdict(packing))
         if saved is not None:
+            check_code(job, saved, checkpoint)
             job.restore(saved)
         announce(job, plan)
         run(job, plan, checkpoint, fingerprint)
@@ -262,6 +263,18 @@ def check_start(init: Path, init_ledger: Path) -> None:
     if [line["weights"] for line in ended] != [sha256(init)]:
         raise InputError(
             "these weights are not the ones that the ledger beside them ends with", file=init
+        )
+
+
+def check_code(job: Job, saved: dict[str, checkpoints.State], folder: Path) -> None:
+    """InputError where other code wrote the checkpoint: a ledger names one for all its updates."""
+    before = Ledger.load(saved["history"]["ledger"])
+    codes = [ledger.events("start")[0]["code"] for ledger in (before, job.history.ledger)]
+    if codes[0] != codes[1]:
+        raise InputError(
+            f"was written by another version of the training code ({codes[0]}, this is {codes[1]}):"
+            " go on with that one, or delete the file to start over",
+            file=folder / checkpoints.NAME,
         )
 
 
