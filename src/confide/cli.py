@@ -34,7 +34,7 @@ if typing.TYPE_CHECKING:
 # fmt: off
 COMMANDS = (  # for a user; no rule of the workflow calls them
     "init", "forecast", "run", "watch", "report", "recommend", "review", "check", "epsilon",
-    "verify", "rerun", "release", "attest", "spend", "example", "generate",
+    "verify", "rerun", "release", "attest", "spend", "example", "generate", "synthesize",
 )
 STAGES = (
     "fetch", "pretrained", "split", "plant", "tokenizer", "pipeline", "domain_policy",

@@ -174,6 +174,7 @@ def files_of(
     ledger=None,
     left_out=(),
     weights=b"model",
+    tokenizer=b"tokenizer",
     **given,
 ):
     """Flags of a certify job whose input files now lie in the folder; `left_out`: stages that
@@ -202,6 +203,7 @@ def files_of(
     for name in HASHED:
         (folder / name).write_text(name)
     (folder / "model").write_bytes(weights)
+    (folder / "tokenizer").write_bytes(tokenizer)
     ledger.start(
         spec.train.run,
         settings=settings_digest(spec.train.model_dump_json()),

@@ -15,14 +15,17 @@ from os.path import isfile
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from confide.certify.certificate import VERSION, certificate, sealed
+from confide.certify.texts import KIND, certificate_of_texts, header
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import read_file, read_json, sha256
 from confide.output.escaping import say
 from confide.signing.checked import NAME, UNSIGNED, vouched
-from confide.specs import CertifySpec, TrainSpec, parse
-from confide.specs.files import SealedFile
+from confide.specs import CertifySpec, SynthesisSpec, TrainSpec, parse
+from confide.specs.files import SealedFile, TextsFile
 from confide.train.planning import Sizes, check_ledger
 from confide.types import POOLS
 
@@ -55,6 +58,11 @@ def verify(
             "needs --key: a signature says something only by a key that you know", file=attestation
         )
     folders = [*certificate_file.resolve().parents] if root is None else [root]
+    if is_of_texts(certificate_file):
+        if key is not None:
+            raise InputError("has no attestation: its model's may have one", file=certificate_file)
+        say(*verified_texts(certificate_file, folders))
+        return
     certified, files, unreachable = checked(certificate_file, folders)
     say(f"{certificate_file}: holds for {certified['run']}", f"  {certified['says']}")
     if certified["release_note"]:
@@ -100,6 +108,66 @@ def checked(
         message = f"says {says!r}, but {holds!r} follows from the files"
         raise InputError(message, file=certificate_file, key=field)
     return certified, files, unreachable
+
+
+def is_of_texts(path: Path) -> bool:
+    """Whether a certificate is of texts that a model wrote, and not of a model."""
+    found = read_json(path)
+    return isinstance(found, dict) and found.get("kind") == KIND
+
+
+def verified_texts(path: Path, folders: list[Path]) -> list[str]:
+    """What holds of a certificate of texts; InputError names the first field that does not.
+
+    The model's certificate must be here and hold, and all that is claimed of the texts must be its
+    own claims.
+    """
+    stated = read_file(path, TextsFile)
+    if sealed(stated)["seal"] != stated["seal"]:
+        raise InputError("was altered: its seal does not match", file=path, key="seal")
+    name = stated["model"]["certificate"]
+    places = [folder / name for folder in (path.parent, *folders)]
+    place = next(filter(isfile, [*places, path.with_name(Path(name).name)]), None)
+    if place is None:
+        message = "is not here, and without it nothing can be verified"
+        raise InputError(message, file=path, key="model.certificate", value=name)
+    certified, _, _ = checked(place, [*place.resolve().parents])
+    asked = parse(SynthesisSpec, stated["asked"], file=str(path))
+    texts = path.with_name(Path(stated["texts"]["path"]).name)
+    check_texts(texts, stated["texts"], header(certified, asked, stated["texts"]["count"]))
+    again = certificate_of_texts(
+        certified,
+        asked=asked,
+        drawn=stated["drawn"],
+        texts=stated["texts"],
+        certificate=name,
+    )
+    for field, says, holds in differences(stated, again):
+        message = f"says {says!r}, but {holds!r} follows from the model's certificate"
+        raise InputError(message, file=path, key=field)
+    lines = [f"{path}: holds for {texts.name}", f"  {stated['says']}"]
+    if stated["release_note"]:
+        lines.append(f"  {stated['release_note']}")
+    return [
+        *lines,
+        f"  checked: the texts, and {place} with all that it follows from",
+        "  not checked: that the model wrote them, which only writing them again shows",
+    ]
+
+
+def check_texts(path: Path, named: dict[str, Any], first: dict[str, Any]) -> None:
+    """InputError unless a file of texts is the one that is named, with this first line."""
+    if not path.is_file():
+        raise InputError("is not here", file=path)
+    if sha256(path) != named["sha256"]:
+        raise InputError("is not the file that was certified: other bytes", file=path)
+    with path.open("rb") as lines:
+        found = orjson.loads(next(lines, b"null"))
+        count = sum(1 for _ in lines)
+    if found != first:
+        raise InputError("names another origin than its certificate", file=path, line=1)
+    if count != named["count"]:
+        raise InputError(f"has {count:,} texts, not {named['count']:,}", file=path)
 
 
 def check_training(spec: TrainSpec, path: Path) -> None:

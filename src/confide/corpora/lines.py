@@ -33,6 +33,7 @@ from confide.types import SPLITS, Record, Span, SplitName
 KEYS = frozenset(("text", "doc", "author", "domain", "split", "spans"))
 LISTS = frozenset(("spans", "messages"))  # keys whose values are looked at later
 BOM = b"\xef\xbb\xbf"
+SYNTHETIC = b'{"synthetic":'  # how the first line of what `confide synthesize` writes begins
 JSON = (".jsonl", ".json", ".ndjson")
 TABLES = (".csv", ".tsv", ".tab", ".parquet", ".arrow")  # which another reader takes
 AUTOMATIC = "line-"  # how the document name begins where a line gives none; every one is unique
@@ -83,6 +84,8 @@ def raw_lines(shard: Shard, encoding: Encoding | None = None) -> Iterator[Line]:
         elif b"\0" in line:
             raise binary(path, number)
         line = (line.removeprefix(BOM) if number == 1 else line).rstrip(b"\r\n")
+        if number == 1 and line.startswith(SYNTHETIC):
+            continue  # where texts come from that a model wrote
         if line and not line.isspace():
             yield Line(path, number, line)
 

@@ -80,6 +80,7 @@ from confide.specs.policies import (
     WordListSpec,
     WordsPolicySpec,
 )
+from confide.specs.synthesis import MixSpec, SynthesisSpec
 from confide.specs.training import (
     AdapterSpec,
     AttackJobSpec,
@@ -155,6 +156,7 @@ __all__ = [
     "MailSpec",
     "MembershipSpec",
     "MessagesSpec",
+    "MixSpec",
     "ModelSpec",
     "MultiDogoSpec",
     "MultiWozSpec",
@@ -195,6 +197,7 @@ __all__ = [
     "SplitSpec",
     "StudySpec",
     "SummarySpec",
+    "SynthesisSpec",
     "TabSpec",
     "TableSpec",
     "TextSpec",

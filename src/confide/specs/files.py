@@ -257,6 +257,35 @@ class SealedFile(File):
     release_note: str | None
 
 
+class TextsNamed(File):
+    """A file of texts that a model wrote, which lies beside its certificate."""
+
+    path: str
+    sha256: str
+    count: Count
+
+
+class ModelOfTexts(File):
+    """Where the certificate of the model lies that wrote texts, and its seal."""
+
+    certificate: str
+    seal: str
+    weights: str
+
+
+class TextsFile(File):
+    """Of a certificate of texts, what it takes to make it again."""
+
+    version: int
+    seal: str
+    says: str
+    asked: dict[str, Any]
+    drawn: dict[str, Count]
+    texts: TextsNamed
+    model: ModelOfTexts
+    release_note: str | None
+
+
 Attempt = Annotated[
     list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)
 ]  # guesses, right ones

@@ -1,0 +1,217 @@
+"""Texts of a certified model: what is claimed of them is what is claimed of the model, and nothing
+that was altered verifies.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from confide import models
+from confide.certify.certificate import sealed
+from confide.certify.texts import quotas
+from confide.cli import main
+from confide.commands import synthesize as module
+from confide.commands.synthesize import synthesize
+from confide.commands.verify import verify
+from confide.corpora import READERS
+from confide.errors import Failure, InputError
+from confide.files.io import read_json, sha256, write_json
+from confide.specs import LinesSpec, LSTMSpec, MixSpec
+from confide.text.tokenizer import save, train_bpe
+from tests.stages.certified import METHODS, certificate, ledger_of
+
+LINES = ["the order of my code is late", "my code is 4711", "the code of my order"]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a certified model that writes something, as training leaves it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, "TOGETHER", 16)
+    words = train_bpe(LINES * 20, 280)
+    torch.manual_seed(0)
+    model = models.build(LSTMSpec(kind="lstm", embedding=8, hidden=8), words.vocab_size, 1)
+    (tmp_path / "made").mkdir()
+    save(words, tmp_path / "made" / "tokenizer.json")
+    models.save(model, tmp_path / "made" / models.WEIGHTS, tmp_path / "made" / models.CONFIG)
+    ledger = ledger_of(METHODS["crt"])
+    digest = sha256(tmp_path / "made" / "tokenizer.json")
+    ledger.read("tokenizer", "bpe", public=True, digest=digest)
+    contents = {
+        "weights": (tmp_path / "made" / models.WEIGHTS).read_bytes(),
+        "tokenizer": (tmp_path / "made" / "tokenizer.json").read_bytes(),
+    }
+    certificate(tmp_path, [], ledger=ledger, noise_seed=None, **contents)
+    path = tmp_path / "certificate.json"
+    path.write_text(path.read_text().replace(f"{tmp_path}/", ""))
+    certified = read_json(path)
+    for name, place in (("model", models.WEIGHTS), ("config", models.CONFIG)):
+        shutil.copyfile(tmp_path / "made" / place, tmp_path / place)
+        certified["files"][name] = [{"path": place, "sha256": sha256(tmp_path / place)}]
+    write_json(path, sealed(certified))
+    return tmp_path
+
+
+def made(project: Path, name: str = "texts.jsonl", **asked: Any) -> list[dict[str, Any]]:
+    settings = {"count": 20, "max_new_tokens": 12, "unfinished": True} | asked
+    synthesize(project / "certificate.json", output=project / name, **settings)
+    return [json.loads(line) for line in (project / name).read_text().splitlines()]
+
+
+def mix_of(project: Path, *parts: dict[str, Any]) -> Path:
+    path = project / "mix.jsonl"
+    path.write_text("".join(json.dumps(part) + "\n" for part in parts))
+    return path
+
+
+def test_texts_are_a_corpus_with_their_origin_and_a_certificate(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, *texts = made(project)
+    certified = read_json(project / "certificate.json")
+    assert first["synthetic"]["certificate"] == certified["seal"]
+    assert len({line["text"] for line in texts}) == 20
+    corpus = LinesSpec(reader="lines", path=str(project / "texts.jsonl"))
+    read = list(READERS["lines"](corpus, None))
+    assert [record.text for record in read] == [line["text"] for line in texts]
+    stated = read_json(project / "texts.jsonl.certificate.json")
+    assert stated["claims"] == certified["claims"]
+    assert stated["drawn"]["drawn"] >= 20
+    verify(project / "texts.jsonl.certificate.json")
+    assert "holds for texts.jsonl" in capsys.readouterr().out
+
+
+def test_a_seed_gives_the_same_texts_and_another_gives_others(project: Path) -> None:
+    texts = [made(project, f"{seed}-{n}.jsonl", seed=seed)[1:] for n, seed in enumerate((0, 0, 1))]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_what_was_stopped_goes_on_to_the_same_texts(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = made(project, "whole.jsonl", count=50)
+    drawn = module.drawn
+
+    def dying(*args: Any) -> dict[str, Any]:
+        if args[3].batches[0] == 2:
+            raise KeyboardInterrupt
+        return drawn(*args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "drawn", dying)
+        with pytest.raises(KeyboardInterrupt):
+            made(project, count=50)
+    assert not (project / "texts.jsonl").exists()
+    begun = project / ".texts.jsonl.begun"
+    begun.write_bytes(begun.read_bytes() + b'{"part": 0, "texts": ["half a li')  # torn by the kill
+    assert made(project, count=50) == whole
+    assert not begun.exists()
+
+
+def test_what_was_begun_otherwise_is_not_continued(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "corpus", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            made(project)
+    with pytest.raises(InputError, match="begun with another model or settings"):
+        made(project, temperature=2.0)
+
+
+def test_a_mix_has_the_shares_and_lengths_that_were_asked_for(project: Path) -> None:
+    mix = mix_of(
+        project,
+        {"prompt": "my code", "share": 3, "domain": "codes"},
+        {"code": "the order", "share": 1, "max_tokens": 11},
+    )
+    _, *texts = made(project, mix=mix, public_mix=True)
+    assert [line.get("domain") for line in texts] == ["codes"] * 15 + [None] * 5
+    assert all(line["text"].startswith("my code") for line in texts[:15])
+    stated = read_json(project / "texts.jsonl.certificate.json")
+    assert stated["drawn"]["long"] > 0
+    assert any("made from no protected text" in words for words in stated["assumptions"])
+
+
+def test_a_mix_that_nobody_declares_public_is_refused(project: Path) -> None:
+    with pytest.raises(InputError, match="--public_mix declares"):
+        made(project, mix=mix_of(project, {"prompt": "my code"}))
+    assert not (project / "texts.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("shares", "count", "expected"),
+    [([None, None], 3, [2, 1]), ([1, 1, 2], 10, [3, 2, 5]), ([1e-9, 1], 4, [0, 4])],
+)
+def test_quotas_add_up(shares: list[float | None], count: int, expected: list[int]) -> None:
+    assert quotas([MixSpec(share=share) for share in shares], count) == expected
+
+
+def test_too_few_texts_of_a_kind_say_so(project: Path) -> None:
+    with pytest.raises(Failure, match=r"the model wrote 0 of 20 texts"):
+        made(project, mix=mix_of(project, {"min_tokens": 13}), public_mix=True)
+
+
+@pytest.mark.parametrize("part", [{"share": 0}, {"shares": 1}, {"share": 1}])
+def test_a_mix_that_does_not_fit_is_one_line(project: Path, part: dict[str, Any]) -> None:
+    mix = mix_of(project, part, {})
+    arguments = [str(project / "certificate.json"), "--count", "3", "--output", "a.jsonl"]
+    assert main(["synthesize", *arguments, "--mix", str(mix), "--public_mix"]) == 2
+    assert not Path("a.jsonl").exists()
+
+
+@pytest.mark.parametrize("key", ["claims", "says", "assumptions", "release_note", "asked", "run"])
+def test_no_field_can_be_altered(project: Path, key: str) -> None:
+    made(project)
+    path = project / "texts.jsonl.certificate.json"
+    stated = read_json(path)
+    stated[key] = {
+        "claims": stated["claims"][1:],
+        "assumptions": stated["assumptions"][1:],
+        "asked": stated["asked"] | {"seed": 7},
+    }.get(key, "otherwise")
+    write_json(path, stated)
+    with pytest.raises(InputError, match="seal"):
+        verify(path)
+    write_json(path, sealed(stated))
+    with pytest.raises(InputError):
+        verify(path)
+
+
+def test_other_texts_do_not_verify(project: Path) -> None:
+    made(project)
+    path = project / "texts.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]))
+    with pytest.raises(InputError, match="other bytes"):
+        verify(project / "texts.jsonl.certificate.json")
+    stated = read_json(project / "texts.jsonl.certificate.json")
+    stated["texts"]["sha256"] = sha256(path)
+    write_json(project / "texts.jsonl.certificate.json", sealed(stated))
+    with pytest.raises(InputError, match="has 19 texts, not 20"):
+        verify(project / "texts.jsonl.certificate.json")
+
+
+def test_texts_verify_elsewhere_beside_the_files_of_their_model(
+    project: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(project)
+    moved = tmp_path_factory.mktemp("elsewhere") / "all"
+    shutil.copytree(project, moved)
+    monkeypatch.chdir(moved.parent)
+    shutil.rmtree(project)
+    path = moved / "texts.jsonl.certificate.json"
+    assert str(project) not in path.read_text()
+    verify(path)
+    (moved / "certificate.json").unlink()
+    with pytest.raises(InputError, match="without it nothing can be verified"):
+        verify(path)
+
+
+def test_a_certificate_that_counts_secrets_is_not_for_release(project: Path) -> None:
+    made(project)
+    assert "exact counts" in read_json(project / "texts.jsonl.certificate.json")["release_note"]
