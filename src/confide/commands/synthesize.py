@@ -70,13 +70,15 @@ def synthesize(
         raise InputError("exists, and is not overwritten", file=output)
     place = certificate / NAME if certificate.is_dir() else certificate
     certified, files, _ = checked(place, [*place.resolve().parents])
-    drawn = {"temperature": temperature, "top_p": top_p, "top_k": top_k}
+    spec = sampling(
+        temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens
+    )
     asked = parse(
         SynthesisSpec,
         {
             "count": count,
             "seed": seed,
-            "sampling": sampling(**drawn, max_new_tokens=max_new_tokens),
+            "sampling": spec,
             "mix": [] if mix is None else parts_of(mix),
             "public_mix": public_mix,
             "duplicates": duplicates,
