@@ -5,12 +5,15 @@
 The words are in tools/results.md.jinja, which asks for tables, single numbers and verdicts. What it
 asks for is kept under docs/results/, a CSV for each study with one row per run and seed: a study
 whose results are in FOLDER (results/, if nothing is said) replaces what is kept of it, the others
-stay. `--check` writes nothing, and ends with 1 where the page is not what would be written.
+stay. A JSON file there has all numbers of a study: `dvc metrics diff` then shows what is no longer
+as documented. `--check` writes nothing, and ends with 1 where the page is not what would be
+written.
 """
 
 import argparse
 import csv
 import datetime
+import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,6 +30,7 @@ ROW = ("name", "method", "gamma", "seed")
 DATES = KEPT / "dates.csv"
 CLAIMS = KEPT / "claims.csv"
 UNTRIED = "–"
+MACHINE = (".seconds", ".peak_mb")
 
 
 class Results:
@@ -113,6 +117,17 @@ class Results:
         write(CLAIMS, list(self.claims[0]) if self.claims else [], self.claims)
         dates = [{"study": study, "date": date} for study, date in sorted(self.dates.items())]
         write(DATES, ["study", "date"], dates)
+        for kept in KEPT.glob("*.json"):
+            made = self.made(kept.stem).with_name("summary.json")
+            if made.is_file():
+                kept.write_text(metrics(made))
+
+
+def metrics(summary: Path) -> str:
+    """A study's numbers as JSON, but for those of the machine: what `dvc metrics diff` compares."""
+    numbers = json.loads(summary.read_text())
+    same = {key: value for key, value in numbers.items() if not key.endswith(MACHINE)}
+    return json.dumps(same, indent=1, sort_keys=True) + "\n"
 
 
 def corpus_of(claim: str) -> str:

@@ -9,7 +9,7 @@ from confide.config import jobs
 from confide.config.params import check
 from confide.config.same_text import same_text
 from confide.errors import InputError
-from confide.specs import CustomerSimSpec, LinesSpec, MultiDogoSpec, TokenizerSpec
+from confide.specs import CustomerSimSpec, LinesSpec, MultiDogoSpec, TokenizerSpec, WikiTextSpec
 from tests.project import ROOT
 
 SIZES = {"train": 60, "valid": 10, "test": 20}
@@ -17,6 +17,10 @@ SIZES = {"train": 60, "valid": 10, "test": 20}
 
 def dogo(**given):
     return MultiDogoSpec(reader="multidogo", **({"sizes": SIZES} | given))
+
+
+def wikitext(**given):
+    return WikiTextSpec(reader="wikitext", **given)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +32,10 @@ def dogo(**given):
         (dogo(), dogo(skip={"train": 30, "valid": 10, "test": 20}), True),
         (dogo(), dogo(skip=SIZES, seed=1), True),  # what is of train here may be of test there
         (dogo(domains=["AIRLINE"]), dogo(domains=["MEDIA"]), False),
+        (wikitext(lines=400), wikitext(skip=400), False),
+        (wikitext(lines=400), wikitext(skip=399), True),
+        (wikitext(), wikitext(skip=400), True),
+        (wikitext(skip=2, lines=3), wikitext(skip=5, lines=3), False),
         (dogo(), CustomerSimSpec(reader="customersim", sizes=SIZES), False),
     ],
 )

@@ -147,6 +147,20 @@ def test_wikitext_lines_and_digit_runs(tmp_path):
     ]
 
 
+def test_two_parts_of_wikitext_share_no_line(tmp_path):
+    raw = raw_wikitext(tmp_path, ("train", "valid", "test"))
+    whole = list(read_wikitext(WikiTextSpec(reader="wikitext"), raw))
+    first = list(read_wikitext(WikiTextSpec(reader="wikitext", lines=8), raw))
+    rest = list(read_wikitext(WikiTextSpec(reader="wikitext", skip=8), raw))
+    assert sorted(first + rest, key=lambda record: record.doc) == sorted(
+        whole, key=lambda record: record.doc
+    )
+    some = list(read_wikitext(WikiTextSpec(reader="wikitext", skip=8, lines=3), raw))
+    assert some == [record for record in rest if int(record.doc.rpartition("-")[2]) < 11]
+    assert list(read_wikitext(WikiTextSpec(reader="wikitext", skip=20), raw)) == []
+    assert "skip" not in WikiTextSpec(reader="wikitext", lines=5).model_dump()
+
+
 def test_wikitext_without_train_divides_valid(tmp_path):
     records = list(
         read_wikitext(WikiTextSpec(reader="wikitext"), raw_wikitext(tmp_path, ("valid", "test")))

@@ -2,6 +2,7 @@
 
 import csv
 import importlib.util
+import json
 import shutil
 from pathlib import Path
 
@@ -31,6 +32,21 @@ def copy(tmp_path, monkeypatch):
 
 def test_no_number_of_the_page_is_typed():
     assert results_page.main(["--check"]) == 0
+
+
+def test_documented_numbers_are_a_metric_without_those_of_the_machine(copy):
+    documented = json.loads((copy / "results/crt_customersim.json").read_text())
+    assert not [key for key in documented if key.endswith(("seconds", "peak_mb"))]
+    for row in csv.DictReader((copy / "results/crt_customersim.csv").open()):
+        key = f"{row['name']}.g{float(row['gamma']):g}"
+        assert documented[f"{key}.ppl_public"] == float(row["ppl_public"])
+        assert documented[f"{key}.exposure_max"] == float(row["exposure_max"])
+    made = copy / "made/studies/crt_customersim/summary.json"
+    made.parent.mkdir(parents=True)
+    made.write_text(json.dumps({"crt.g0.ppl": 1.5, "crt.g0.seconds": 3.0}))
+    shutil.copy(copy / "results/crt_customersim.csv", made.with_name("table.csv"))
+    results_page.main(["--results", str(copy / "made")])
+    assert json.loads((copy / "results/crt_customersim.json").read_text()) == {"crt.g0.ppl": 1.5}
 
 
 def test_another_number_makes_another_page(copy):

@@ -253,3 +253,68 @@ def test_estimated_exposures_judge_no_claim(base):
         assert set(base.each("crt", "ppl", 0.1)) == {0, 1}
     finally:
         base.table["crt", 0.1] = kept
+
+
+def test_redaction_protects_where_nothing_is_missed(base, results):
+    assert crt.perfect(base, "redacted").word == HOLDS
+    leaky = attacked(results, "redacted", "exposure", mean=6.0)
+    assert crt.perfect(of(base, leaky), "redacted").word == FAILS
+    missing = [r for r in results if r.run.name != "redacted" or r.run.gamma > 0]
+    assert crt.perfect(of(base, missing), "redacted").word == APART
+    assert crt.perfect(of(base, one_seed(results)), "redacted").word == ONE_SEED
+
+
+@pytest.mark.parametrize("group", ["", "group_"])
+def test_membership_finds_what_is_missed(base, results, group):
+    """The opposite of guessing: an attack that surely finds members, in a model that leaks them."""
+    assert crt.vulnerable(base, "", "redacted", group).word == HOLDS
+    assert crt.vulnerable(base, "", "crt", group).word == FAILS
+    little = {f"{group}auc": 0.64, f"{group}auc_low": 0.49}
+    most = [r for r in results if r.run.gamma == 0.5]
+    rest = [r for r in results if r.run.gamma < 0.5]
+    unsure = [*rest, *attacked(most, "redacted", "membership", **little)]
+    assert crt.vulnerable(of(base, unsure), "", "redacted", group).word == OPEN
+    form = attacked(results, "redacted", "membership", **{f"{group}blind_ngram_auc": 0.99})
+    assert crt.vulnerable(of(base, form), "", "redacted", group).word != HOLDS
+    perfect = [r for r in results if r.run.name != "redacted" or r.run.gamma == 0]
+    assert crt.vulnerable(of(base, perfect), "", "redacted", group).word == APART
+
+
+def test_groups_are_found_more_easily_than_single_secrets(base, results):
+    for single, grouped, word in ((0.55, 0.7, HOLDS), (0.7, 0.55, FAILS)):
+        own = attacked(results, "redacted", "membership", auc=single, group_auc=grouped)
+        found = crt.worse_in_groups(of(base, own), "redacted")
+        assert found.word == word and f"{grouped} of groups" in found.evidence
+    both = attacked(own, "selective", "membership", auc=0.5, group_auc=0.7)
+    assert crt.worse_in_groups(of(base, both), "redacted,selective").word == FAILS  # one is enough
+
+
+def test_simulated_dialogues_in_bits_per_character(base, results):
+    def costing(bits: float):
+        own = results
+        for row in ("nonprivate", "dpsgd", "crt"):
+            own = changed(own, row, bits_per_character=bits, ppl=7.0)
+        return of(base, own)
+
+    assert crt.easier(costing(0.5), costing(1.1), "", "").word == HOLDS
+    assert crt.easier(costing(1.1), costing(0.5), "", "").word == FAILS
+
+
+def test_recall_of_named_entities(base, results):
+    def missing(gamma, delta2):
+        policy = {"gamma": gamma, "delta2": delta2}
+        own = [replace(r, certificate=r.certificate | {"policy": policy}) for r in results]
+        return crt.recall(of(base, own), "crt").word
+
+    assert missing(0.1, 0.0) == HOLDS
+    assert missing(0.11, 0.0) == FAILS and missing(0.05, 0.01) == FAILS
+    with pytest.raises(NotMeasured):
+        missing(None, 0.0)
+
+
+def test_transformers_against_selective_lstms(base, results):
+    names = {"crt": "g_crt", "nonprivate": "g_dpsgd", "selective": "l_selective"}
+    own = renamed(results, names)  # 5.2 and 3.1 against 9
+    assert crt.transformers(of(base, own), "g_", "l_", "selective").word == HOLDS
+    worse = changed(own, "g_dpsgd", ppl=12.0)
+    assert crt.transformers(of(base, worse), "g_", "l_", "selective").word == FAILS

@@ -117,3 +117,92 @@ def test_who_leaks_more_than_a_model_of_one_domain(keywords, monkeypatch):
     assert domain.baseline(study(*"lqqqql"), "d", "k").word == FAILS
     with pytest.raises(NotMeasured):
         domain.baseline(Study(keywords.spec, study(*"llqqqq").results[:5]), "d", "k")
+
+
+def judged_by(results, name, judge, share):
+    """Runs of a row where a judge flags a share of the answers, give or take a hundredth."""
+
+    def of_attack(metrics):
+        own = {f"{judge}_rate": share, f"{judge}_low": share - 0.01}
+        own |= {f"{judge}_high": share + 0.01}
+        return metrics | own if metrics["attack"] == "leak" else metrics
+
+    return [
+        replace(r, attacks={key: of_attack(metrics) for key, metrics in r.attacks.items()})
+        if r.run.name == name
+        else r
+        for r in results
+    ]
+
+
+def test_the_classifier_finds_more_leaks(keywords):
+    own = keywords.results
+    own = [
+        replace(r, run=r.run.model_copy(update={"name": NAMED.get(r.run.name, r.run.name)}))
+        for r in own
+    ]
+    for classifier, other, word in ((0.3, 0.2, HOLDS), (0.2, 0.3, FAILS)):
+        for name in {r.run.name for r in own}:
+            own = judged_by(judged_by(own, name, "classifier", classifier), name, "keywords", other)
+        found = domain.stricter(Study(keywords.spec, own), "d", "k", "keywords")
+        assert found.word == word and f"classifier {100 * classifier:g}" in found.evidence
+    with pytest.raises(NotMeasured):
+        domain.stricter(Study(keywords.spec, own), "d", "k", "nobody")
+
+
+NAMED = {"d_only": "d_dpsgd"}
+
+
+def test_a_schedule_leaks_no_more_than_fine_tuning_twice(keywords):
+    def leaking(open_, schedule, jft):
+        own = keywords.results
+        for judge in ("keywords", "classifier", "gold"):
+            own = judged_by(own, "d_nonprivate", judge, open_)
+            own = judged_by(own, "d_k_schedule", judge, schedule)
+            own = judged_by(own, "d_k_jft", judge, jft)
+        return domain.comparable(Study(keywords.spec, own), "d", "k_schedule", "k_jft")
+
+    assert leaking(0.3, 0.1, 0.1).word == HOLDS
+    assert leaking(0.3, 0.02, 0.1).word == HOLDS
+    assert leaking(0.3, 0.2, 0.1).word == FAILS
+    assert leaking(0.1, 0.1, 0.1).word == OPEN  # nothing leaks: no attack could tell
+
+
+def changed_row(results, name, change):
+    return [change(r) if r.run.name == name else r for r in results]
+
+
+def test_half_the_training_of_fine_tuning_twice(keywords):
+    def lasting(seconds):
+        def each(result):
+            return replace(result, epochs=tuple(e._replace(seconds=seconds) for e in result.epochs))
+
+        own = changed_row(keywords.results, "d_k_schedule", each)
+        return domain.cheaper(Study(keywords.spec, own), "d_k_schedule", "d_k_jft").word
+
+    assert lasting(6.0) == HOLDS and lasting(9.0) == FAILS  # of 12.5 an epoch
+
+
+def test_the_best_of_several_rows(keywords):
+    assert domain.best(keywords, "d_k_redacted", "d_k_jft,d_k_schedule").word == HOLDS
+    assert domain.best(keywords, "d_k_jft", "d_k_redacted,d_k_schedule").word == FAILS
+
+
+def test_what_learning_rates_move(keywords):
+    """JFT: leaks from 5 to 25 %, perplexity alike; the schedule: the other way round."""
+
+    def with_ppl(value):
+        return lambda r: replace(r, evaluation=r.evaluation | {"ppl": value})
+
+    rows = {"j1": (5.0, 0.05), "j2": (5.1, 0.25), "s1": (5.0, 0.1), "s2": (9.0, 0.12)}
+    own = []
+    for name, (ppl, leaked) in rows.items():
+        same = renamed(keywords.results, {"d_k_jft": name})
+        same = changed_row(same, name, with_ppl(ppl))
+        for judge in ("keywords", "classifier", "gold"):
+            same = judged_by(same, name, judge, leaked)
+        own += same
+    study = Study(keywords.spec, own)
+    assert domain.sensitive(study, "j1,j2", "s1,s2").word == HOLDS
+    found = domain.sensitive(study, "s1,s2", "j1,j2")
+    assert found.word == FAILS and "leaks by 20 percentage points" in found.evidence

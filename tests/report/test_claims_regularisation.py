@@ -2,7 +2,7 @@
 
 import pytest
 from authored import write_authors
-from edited import attacked, like, renamed
+from edited import attacked, changed, like, renamed
 
 from confide.report.results import load
 from confide.report.verdicts import regularisation
@@ -91,3 +91,57 @@ def test_time_of_regularisers(authors):
     assert regularisation.quick(authors, "writers").word in (HOLDS, FAILS)
     assert "printed 1.06 and 1.80" in regularisation.quick(authors, "writers").evidence
     assert regularisation.equal_utility(authors, "writers").word == FAILS  # 11 and 11.5 against 9
+
+
+def trained_further(authors) -> Study:
+    """The same compared where much has been learned."""
+    return Study(authors.spec.model_copy(update={"ppl_levels": [9.2]}), authors.results)
+
+
+def test_seldom_repeated_canaries_against_noise(authors):
+    late = trained_further(authors)
+
+    def judged(noise: str, regularised: str) -> str:
+        rows = ("writers_adversarial", "writers_triplet")
+        study = like(late, "writers_clip_noise", noise)
+        for row in rows:
+            study = like(study, row, regularised)
+        return regularisation.few_copies(study).word
+
+    assert judged("writers_dpsgd", "writers_nonprivate") == FAILS
+    assert judged("writers_dpsgd", "writers_dpsgd") == HOLDS
+    evidence = regularisation.few_copies(late).evidence
+    assert "up to 9 copies: adversarial" in evidence and "clip + noise (ε = ∞)" in evidence
+
+
+def test_canaries_that_come_back_against_noise(authors):
+    def judged(other: str) -> str:
+        return regularisation.tab_against_noise(like(authors, "writers_clip_noise", other)).word
+
+    assert judged("writers_nonprivate") in (HOLDS, OPEN) and judged("writers_dpsgd") == FAILS
+
+
+def test_a_finite_epsilon_at_a_large_perplexity(authors):
+    assert regularisation.useless(authors, "writers").word == FAILS  # 26 against 9
+    lost = changed(authors.results, "writers_dpsgd", ppl=90.0)
+    assert regularisation.useless(Study(authors.spec, lost), "writers").word != FAILS
+
+
+def test_real_text_against_canaries(authors):
+    assert regularisation.real(authors, "writers").word == OPEN  # few of either
+    late = regularisation.real(trained_further(authors), "writers")
+    assert late.word == FAILS and "real text" in late.evidence  # half as often as canaries
+
+
+def test_batches_of_one_author_against_random_ones(authors):
+    def judged(own: str, random: str) -> str:
+        results = authors.results
+        for kind in ("adversarial", "triplet"):
+            for end, source in (("", own), ("_random", random)):
+                given = {f"writers_{source}": f"w_{kind}{end}"}
+                results = [*results, *renamed(authors.results, given)]
+        return regularisation.batches(Study(authors.spec, results), "w").word
+
+    assert judged("triplet", "nonprivate") == HOLDS
+    assert judged("nonprivate", "triplet") == FAILS
+    assert judged("triplet", "triplet") == OPEN

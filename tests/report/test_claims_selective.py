@@ -3,10 +3,18 @@
 import math
 from dataclasses import replace
 
+import pytest
 from edited import attacked, changed, claimed, of, renamed
 
 from confide.report.verdicts import selective
-from confide.report.verdicts.evidence import APART, FAILS, HOLDS, OPEN, PUBLISHED
+from confide.report.verdicts.evidence import (
+    APART,
+    FAILS,
+    HOLDS,
+    OPEN,
+    PUBLISHED,
+    NotMeasured,
+)
 
 ROWS = {
     "nonprivate": "sdp_nonprivate",
@@ -124,3 +132,61 @@ def test_clips_and_two_policies(base, results):
         for name, ppl in zip(names, values, strict=True):
             own = changed(own, name, ppl=ppl)
         assert selective.twice(of(base, own)).word == word
+
+
+def test_membership_that_fails_without_protection(base, results):
+    for accuracy, word in ((0.6, HOLDS), (0.9, FAILS)):
+        own = attacked(results, "nonprivate", "membership", acc_balanced=accuracy)
+        assert selective.unsuccessful(of(base, own), "nonprivate").word == word
+
+
+def test_the_advantage_is_larger_where_fewer_tokens_are_private(base, results):
+    def with_ratio(ratio: float):
+        own = changed(changed(results, "dpsgd", ppl=10.0), "selective", ppl=10.0 * ratio)
+        return of(base, own)
+
+    assert selective.gap(with_ratio(0.5), with_ratio(0.9), "", "").word == HOLDS
+    found = selective.gap(with_ratio(0.9), with_ratio(0.5), "", "")
+    assert found.word == FAILS and "0.9 times DP-SGD's perplexity where 10 %" in found.evidence
+
+
+def test_less_noise_costs_more_epsilon(base, results):
+    less = claimed(changed(results, "selective", ppl=5.0), "selective", "secret_caught", 90.0)
+    assert selective.noise(of(base, less), "selective", "dpsgd").word == HOLDS
+    worse = changed(less, "selective", ppl=20.0)
+    assert selective.noise(of(base, worse), "selective", "dpsgd").word == FAILS
+    cheap = claimed(less, "selective", "secret_caught", 1.0)
+    assert selective.noise(of(base, cheap), "selective", "dpsgd").word == APART
+
+
+def along(results, name, ppl, value, kind="exposure", key="mean"):
+    """Runs of a row with other validation perplexities, and an attack's number as a function."""
+    return [
+        replace(
+            r,
+            epochs=tuple(e._replace(valid_ppl=p) for e, p in zip(r.epochs, ppl, strict=True)),
+            trajectory={
+                e.epoch: {kind: {key: value(p)}} for e, p in zip(r.epochs, ppl, strict=True)
+            },
+        )
+        if r.run.name == name
+        else r
+        for r in results
+    ]
+
+
+def test_attacks_are_compared_in_the_middle_of_common_perplexities(base, results):
+    """Ranges 4 to 40 and 2 to 16 have 4 to 16 in common, whose middle is 8."""
+    first = [4 * 10 ** (step / 9) for step in range(9, -1, -1)]
+    second = [2 * 8 ** (step / 9) for step in range(9, -1, -1)]
+    below = along(results, "selective", first, lambda ppl: 1.0 if 7 < ppl < 9 else 15.0)
+    own = along(below, "redacted", second, lambda ppl: 5.0 if 7 < ppl < 9 else 0.0)
+    found = selective.safer(of(base, own), "selective", "redacted")
+    assert found.word == HOLDS and "perplexity 8: selective 1, redacted 5" in found.evidence
+    assert selective.safer(of(base, own), "redacted", "selective").word == FAILS
+    apart = along(own, "redacted", [50.0 + step for step in range(10)], lambda ppl: 5.0)
+    assert selective.safer(of(base, apart), "selective", "redacted").word == APART
+    coarse = along(own, "redacted", [2.0] * 5 + [16.0] * 5, lambda ppl: 5.0)
+    assert selective.safer(of(base, coarse), "selective", "redacted").word == APART
+    with pytest.raises(NotMeasured):
+        selective.safer(of(base, own), "selective", "redacted", "membership")

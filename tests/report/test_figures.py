@@ -14,6 +14,7 @@ from scipy.stats import gamma, hypergeom
 
 from confide.report.figures import style
 from confide.report.figures.amplification import rows
+from confide.report.figures.frontier import apart
 from confide.report.figures.registry import FIGURES
 from confide.report.figures.series import chosen_gamma, group
 from confide.report.results import load
@@ -314,3 +315,20 @@ def test_a_figure_grows_with_its_legend(spec, results):
         handle.set_label(f"model {number}")
     style.legend(drawn, handles)
     assert drawn.get_figheight() > 3
+
+
+def test_markers_that_would_overlap_are_moved_apart_and_no_others():
+    assert apart([3.0, 3.0, 3.0], 0.5) == [2.5, 3.0, 3.5]
+    assert apart([1.0, 5.0, 3.0], 0.5) == [1.0, 5.0, 3.0]
+    assert apart([], 0.5) == []
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        places = rng.random(6)
+        found = np.array(apart(places, 0.15))
+        order = np.argsort(places)
+        assert (np.diff(found[order]) >= 0.15 - 1e-12).all()
+        moved = ((found - places) ** 2).sum()
+        for _ in range(50):  # no other places that keep the distance are nearer
+            other = np.sort(rng.random(6) * 2 - 0.5)
+            if (np.diff(other) >= 0.15).all():
+                assert ((other - places[order]) ** 2).sum() >= moved

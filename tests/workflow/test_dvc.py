@@ -29,9 +29,8 @@ def recorded(built, tmp_path_factory):
     project.git("init", "-q")
     project.dvc("init", "-q")
     configure(project)
-    project.edit("dvc.yaml", "crt_customersim", "tiny")
-    project.edit("dvc.yaml", "crt_customersim", "tiny")
-    project.edit("dvc.yaml", "crt_customersim", "tiny")
+    for _ in range(4):
+        project.edit("dvc.yaml", "crt_customersim", "tiny")
     project.dvc("remote", "add", "-f", "-d", "store", str(place / "store"))
     output = project.dvc("repro")
     assert output.count("Nothing to be done") == 4, output[-3000:]

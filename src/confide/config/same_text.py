@@ -8,7 +8,7 @@ import math
 import os
 from pathlib import Path
 
-from confide.specs import AuthorsSpec, CorpusSpec, CustomerSimSpec, DialoguesSpec
+from confide.specs import AuthorsSpec, CorpusSpec, CustomerSimSpec, DialoguesSpec, WikiTextSpec
 from confide.types import SPLITS
 
 Simulated = CustomerSimSpec | AuthorsSpec  # their readers make up text from a seed
@@ -42,12 +42,14 @@ def meet(first: Path, second: Path) -> bool:
 
 
 def drawn_apart(first: CorpusSpec, second: CorpusSpec) -> bool:
-    """Whether two corpora take other dialogues of one source.
+    """Whether two corpora take other documents of one source.
 
     They are of other domains, or of other places in the same splits.
     """
     if first.reader != second.reader:
         return False
+    if isinstance(first, WikiTextSpec) and isinstance(second, WikiTextSpec):
+        return apart(lines(first), lines(second))
     if not (isinstance(first, DialoguesSpec) and isinstance(second, DialoguesSpec)):
         return False
     if first.domains and second.domains and not set(first.domains) & set(second.domains):
@@ -61,6 +63,12 @@ def places(spec: DialoguesSpec, split: str) -> tuple[float, float]:
     """The half-open range of a domain's dialogues that is taken of a split."""
     start = getattr(spec.skip, split) if spec.skip else 0
     return start, start + (getattr(spec.sizes, split) if spec.sizes else math.inf)
+
+
+def lines(spec: WikiTextSpec) -> tuple[float, float]:
+    """The same of the lines of each split."""
+    start = spec.skip or 0
+    return start, start + (math.inf if spec.lines is None else spec.lines)
 
 
 def apart(first: tuple[float, float], second: tuple[float, float]) -> bool:

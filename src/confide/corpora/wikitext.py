@@ -22,9 +22,14 @@ def _lines(text: str) -> list[str]:
 
 
 def read(spec: WikiTextSpec, raw: Path | None = None) -> Iterator[Record]:
-    """Non-empty lines of train, valid and test, the first `lines` of each."""
+    """Non-empty lines of train, valid and test: of each the first `lines` behind `skip`.
+
+    A document's name is the place of its line among all.
+    """
     texts = by_split(raw, {split: f"{split}.txt" for split in SPLITS}, _lines)
     for split in SPLITS:
-        for number, line in enumerate(texts[split][: spec.lines]):
+        first = spec.skip or 0
+        end = None if spec.lines is None else first + spec.lines
+        for number, line in enumerate(texts[split][first:end], first):
             spans = tuple(Span(*match.span(), "number") for match in DIGITS.finditer(line))
             yield Record(line, f"{split}/line-{number}", spans=spans, split=split)

@@ -104,7 +104,14 @@ class WikiTextSpec(Spec):
 
     reader: Literal["wikitext"]
     archive: Literal["wikitext-2"] = "wikitext-2"
-    lines: Natural | None = None  # first so many non-empty lines of each split
+    skip: Natural | None = None  # so many non-empty lines of each split are left out at first
+    lines: Natural | None = None  # then the first so many
+
+    @model_serializer(mode="wrap")
+    def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without `skip` where nothing is left out, so that digests stay what they were."""
+        fields: dict[str, Any] = usual(self)
+        return {key: value for key, value in fields.items() if key != "skip" or value is not None}
 
 
 class TreebankSpec(Spec):

@@ -7,6 +7,7 @@ its certificate.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.patches import Patch
+from scipy.optimize import isotonic_regression
 
 from confide.certify.gate import record_claim, secret_claim
 from confide.dp.accounting.bounds import clopper_pearson
@@ -32,6 +34,7 @@ PANELS = {
 COLOURS = "viridis_r"
 REFUTED = "#f6dcd6"
 GREY = "#444444"
+APART = 0.09  # widths of a panel between two markers
 BY_RDP: dict[str, Any] = {"color": GREY, "linewidth": 3, "alpha": 0.35}
 
 
@@ -140,32 +143,49 @@ def _panel(line: list[Axes], points: list[Point], colours: ScalarMappable, top: 
         axes.set_title(title, loc="center")
         for number, point in enumerate(at_end):
             _draw(axes, (2 * number + 1) / len(at_end) - 1, point, colours)
-    for place, point in zip(_apart(inside, right), inside, strict=True):
-        finite.plot([place, min(point.by_rdp, right)], [point.measured] * 2, **BY_RDP)
-        _draw(finite, place, point, colours)
+    places = apart([point.certified for point in inside], APART * right)
+    ranks = np.argsort(np.argsort(places))
+    top_of_inside = max((point.high for point in inside), default=0.0)
+    for place, rank, point in zip(places, ranks, inside, strict=True):
+        finite.plot([place, max(place, min(point.by_rdp, right))], [point.measured] * 2, **BY_RDP)
+        _draw(finite, place, point, colours, above=top_of_inside, lines=rank % 2)
     finite.set_xlabel("certified ε")
 
 
-def _apart(points: list[Point], right: float) -> list[float]:
-    """Places of certified epsilons, equal ones a little apart, so that no point hides another."""
-    count_by_place: dict[float, int] = {}
-    places = []
-    for point in points:
-        near = round(point.certified, 2)
-        number = count_by_place[near] = count_by_place.get(near, -1) + 1
-        places.append(point.certified + 0.045 * right * ((number + 1) // 2) * (-1) ** number)
-    return places
+def apart(places: Sequence[float], step: float) -> list[float]:
+    """The places next to these, in the same order, of which no two are nearer than a step.
+
+    Next to: with the least squares of moves.
+    """
+    order = np.argsort(places, kind="stable")
+    steps = step * np.arange(len(places))
+    moved = np.zeros(len(places))
+    if len(places):
+        moved[order] = isotonic_regression(np.asarray(places)[order] - steps).x + steps
+    return moved.tolist()
 
 
-def _draw(axes: Axes, place: float, point: Point, colours: ScalarMappable) -> None:
+def _draw(
+    axes: Axes,
+    place: float,
+    point: Point,
+    colours: ScalarMappable,
+    *,
+    above: float = 0.0,
+    lines: int = 0,
+) -> None:
+    """A point with its interval, and its miss rate above that, and above a height, by some lines
+    of letters.
+    """
     line: dict[str, Any] = {"color": colours.to_rgba(np.asarray(point.ppl)), "clip_on": False}
     whole = {"linewidth": 1.6, "solid_capstyle": "butt"}
     axes.plot([place] * 2, [point.low, point.high], **line | whole)
-    face = {"markersize": 8, "markeredgecolor": "black", "zorder": 4}
+    face = {"markersize": 6.5, "markeredgecolor": "black", "zorder": 4}
     axes.plot([place], [point.measured], **point.marks | line | face)
     if point.gamma is not None:
         properties: dict[str, Any] = {"ha": "center", "fontsize": 7.5, "zorder": 6}
-        style.beside(axes, f"{point.gamma:g}", place, point.high, (0, 2), **properties)
+        height = max(point.high, above)
+        style.beside(axes, f"{point.gamma:g}", place, height, (0, 2 + 8 * lines), **properties)
 
 
 def _caption(results: list[Result]) -> str:
@@ -176,7 +196,8 @@ def _caption(results: list[Result]) -> str:
         "(right); the attacker guesses the coins from the trained model. Marker: log odds of a "
         "right guess. Line: from the bound that holds with 95 %, whatever the attack, up to the "
         "Clopper–Pearson end; all guesses right are drawn as half a guess wrong. Certified: ε of a "
-        "secret that the policy misses (0 if it misses none), or of a record; equal ones side by "
-        "side. Numbers above lines: simulated miss rates γ of methods that depend on the policy. A "
+        "secret that the policy misses (0 if it misses none), or of a record; those that would "
+        "overlap are drawn side by side. Numbers above lines: simulated miss rates γ of methods "
+        "that depend on the policy. A "
         "line that begins in the red region refutes its claim."
     )

@@ -16,12 +16,15 @@ from confide.report.verdicts.evidence import (
     ONE_SEED,
     OPEN,
     PUBLISHED,
+    NotMeasured,
     Study,
     Verdict,
     above_level,
     below,
     between,
+    decide,
     guessing,
+    log_ratios,
     ratios,
 )
 
@@ -29,6 +32,7 @@ UNLIKELY = 2.0  # bits above the band of chance: one seed contradicts from here 
 EXTRACTED = 0.5  # bits below full exposure: a canary that comes back whole needs no second seed
 SAME = 1.02  # "the same": a ratio of perplexities
 ALMOST = 1.1  # "almost the same"
+MISSED = 0.1  # of the secrets, by the paper's policy of named entities
 
 
 def canaries(study: Study, prefix: str) -> Verdict:
@@ -77,6 +81,94 @@ def missed(study: Study, row: str) -> Verdict:
     samples = [[chance - value for value in exposures.values()]]
     verdict = below(samples, evidence, far=math.inf)
     return Verdict(OPEN, evidence) if verdict.word == FAILS else verdict
+
+
+def perfect(study: Study, row: str) -> Verdict:
+    """Canaries of a row whose policy was made to miss nothing, against the band of unseen ones."""
+    gamma = min(study.gammas(row))
+    columns = {end: f"exposure_{end}" for end in ("mean", "max")}
+    values = {end: study.number(row, column, gamma) for end, column in columns.items()}
+    high = {end: study.number(row, f"exposure_null_{end}_high", gamma) for end in columns}
+    evidence = f"γ = {gamma:g}: " + "; ".join(
+        f"{end} {show(values[end])} bits, by chance up to {show(high[end])}" for end in columns
+    )
+    if gamma > 0:
+        return Verdict(APART, f"{evidence}: the policy was made to miss some")
+    samples = [
+        above_level(study, row, column, level=high[end], gamma=gamma)
+        for end, column in columns.items()
+    ]
+    return below(samples, evidence, far=UNLIKELY)
+
+
+def vulnerable(study: Study, prefix: str, row: str, group: str = "") -> Verdict:
+    """Whether membership inference finds secrets that the policy misses, at the largest miss rate.
+
+    The opposite of guessing, by the same rule as `membership`.
+    """
+    name = f"{prefix}{row}"
+    gamma = max(study.gammas(name))
+    value, low, high = (
+        study.metric(name, "membership", f"{group}auc{end}", gamma) for end in ("", "_low", "_high")
+    )
+    blind, band = (
+        study.metric(name, "membership", f"{group}{key}", gamma)
+        for key in ("blind_ngram_auc", "auc_null_high")
+    )
+    ignorant = _ignorant(study, f"{prefix}redacted", f"{group}auc")
+    explained = max(0.5, blind, ignorant or 0.0)
+    evidence = (
+        f"AUC {show(value)} [{show(low)}, {show(high)}] at γ = {gamma:g}; by guessing up to "
+        f"{show(band)}; without having seen a secret {show(explained)}"
+    )
+    if gamma == 0:
+        return Verdict(APART, f"{evidence}: the policy was made to miss nothing")
+    open_low = study.metric(f"{prefix}nonprivate", "membership", f"{group}auc_low")
+    word = guessing(
+        [value], low=[low], high=[high], explained=explained, band=band, open_low=open_low
+    )
+    return Verdict({HOLDS: FAILS, FAILS: HOLDS}.get(word, word), evidence)
+
+
+def worse_in_groups(study: Study, rows: str) -> Verdict:
+    """AUC of groups of secrets against that of single ones, at the paper's miss rate."""
+    samples = []
+    parts = []
+    for row in rows.split(","):
+        single, grouped = (study.each(row, column) for column in ("mia_auc", "group_mia_auc"))
+        samples.append([single[seed] - grouped[seed] for seed in sorted(single.keys() & grouped)])
+        parts.append(
+            f"{row} {between(grouped.values())} of groups, {between(single.values())} of one"
+        )
+    return below(samples, f"AUC: {'; '.join(parts)}", far=0.1)
+
+
+def easier(simulated: Study, real: Study, simulated_prefix: str, real_prefix: str) -> Verdict:
+    """Bits per character of simulated dialogues against those of real ones, method by method.
+
+    Perplexities of different tokens do not compare.
+    """
+    samples = []
+    parts = []
+    for method in ("nonprivate", "dpsgd", "crt"):
+        first = simulated.each(f"{simulated_prefix}{method}", "bits_per_character")
+        second = real.each(f"{real_prefix}{method}", "bits_per_character")
+        samples.append(log_ratios(first, second))
+        parts.append(f"{method} {between(first.values())} against {between(second.values())}")
+    return below(samples, f"bits per character: {'; '.join(parts)}", far=FAR)
+
+
+def recall(study: Study, row: str) -> Verdict:
+    """What the two policies of named entities miss, against the paper's 10 % and nothing."""
+    policy = study.runs(row)[0].certificate["policy"]
+    missed, both = policy["gamma"], policy["delta2"]
+    if missed is None or both is None:
+        raise NotMeasured(f"{study.spec.study}: what the policies of {row} miss")
+    evidence = (
+        f"of the kind of secrets that fares worst the policy misses {show(100 * missed)} %, the "
+        f"conservative one {show(100 * both)} % (printed: 10 % and 0 % of 200 labelled points)"
+    )
+    return decide(missed <= MISSED and both == 0, evidence)
 
 
 def membership(study: Study, prefix: str, group: str = "") -> Verdict:
@@ -148,9 +240,13 @@ def near_nonprivate(study: Study, prefix: str) -> Verdict:
     return below([_margin(ratios(study, rows), ALMOST)], evidence, far=FAR)
 
 
-def transformers(study: Study, gpt2: str, lstm: str) -> Verdict:
-    """CRT and DP-SGD with a GPT-2 against both with an LSTM, on the same text and tokens."""
-    rows = {prefix: [f"{prefix}{method}" for method in ("crt", "dpsgd")] for prefix in (gpt2, lstm)}
+def transformers(study: Study, gpt2: str, lstm: str, others: str = "crt,dpsgd") -> Verdict:
+    """CRT and DP-SGD with a GPT-2 against other methods with an LSTM, on the same text and tokens.
+
+    `others`: names of these methods, with commas between them.
+    """
+    methods = {gpt2: ["crt", "dpsgd"], lstm: others.split(",")}
+    rows = {prefix: [f"{prefix}{method}" for method in each] for prefix, each in methods.items()}
     every = [*rows[gpt2], *rows[lstm]]
     values = ", ".join(f"{row} {show(study.number(row, 'ppl'))}" for row in every)
     evidence = f"test perplexity {values}"

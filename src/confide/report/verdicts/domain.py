@@ -3,11 +3,12 @@
 The corpora are MultiDoGO and Schema-Guided Dialogues.
 """
 
+import math
 from itertools import product
 from typing import NamedTuple
 
 from confide.report.figures.domains import Question, false_alarms, judges, questions, rate
-from confide.report.seeds import Estimate
+from confide.report.seeds import Estimate, mean_of
 from confide.report.tables.table import show
 from confide.report.verdicts.evidence import (
     FAILS,
@@ -116,6 +117,119 @@ def baseline(study: Study, prefix: str, policy: str) -> Verdict:
     against = any(under[name] for name in open_) or any(above[name] for name in redacted)
     is_confirmed = all(above[name] == len(sides[name]) for name in open_)
     return Verdict(FAILS if against else HOLDS if is_confirmed else OPEN, evidence)
+
+
+def stricter(study: Study, prefix: str, policy: str, judge: str) -> Verdict:
+    """Whether the classifier finds more leaks than another judge, over all models of one policy."""
+    rows = [f"{prefix}_{name}" for name in ("nonprivate", "dpsgd")]
+    rows += [f"{prefix}_{policy}_{method}" for method in NOISED]
+    shares = {case: share.value for row in rows for case, share in _named(study, row).items()}
+    differences: dict[int, list[float]] = {}
+    for (row, case), value in shares.items():
+        other = shares.get((row, case._replace(judge=judge)))
+        if case.judge == JUDGE and other is not None:
+            differences.setdefault(case.seed, []).append(other - value)
+    if not differences:
+        raise NotMeasured(f"{study.spec.study}: leaks by the judges {JUDGE} and {judge}")
+    means = {
+        name: 100 * mean_of([value for (_, case), value in shares.items() if case.judge == name])
+        for name in (JUDGE, judge)
+    }
+    evidence = "leaks in %, mean over models: " + ", ".join(
+        f"{name} {show(value)}" for name, value in means.items()
+    )
+    return below([[mean_of(each) for each in differences.values()]], evidence, far=0.02)
+
+
+def _named(study: Study, row: str) -> dict[tuple[str, Case], Estimate]:
+    """Leak rates of a row, by its name too."""
+    return {(row, case): share for case, share in rates(study, row).items()}
+
+
+def comparable(study: Study, prefix: str, first: str, second: str) -> Verdict:
+    """Whether one row leaks no more than another, as far as intervals can tell.
+
+    They can where the model without privacy surely leaks more than the second row.
+    """
+    open_, own, other = (rates(study, f"{prefix}_{name}") for name in ("nonprivate", first, second))
+    pairs = [(own[case], share) for case, share in other.items() if case in own]
+    if not pairs:
+        raise NotMeasured(f"{study.spec.study}: leaks of both {first} and {second}")
+    more = sum(share.low > than.high for share, than in pairs)
+    is_telling = any(open_[case].low > share.high for case, share in other.items() if case in open_)
+    values = [between(100 * pair[place].value for pair in pairs) for place in (0, 1)]
+    evidence = (
+        f"leak rates {values[0]} % ({first}) and {values[1]} % ({second}); "
+        f"surely more {more} times of {len(pairs)}"
+    )
+    return Verdict(FAILS if more > 0.05 * len(pairs) else HOLDS if is_telling else OPEN, evidence)
+
+
+def cheaper(study: Study, first: str, second: str) -> Verdict:
+    """Seconds of training of one row against half of another's; a tenth more counts as half."""
+    seconds = study.numbers((first, second), "seconds")
+    evidence = f"training takes {show(seconds[0])} s against {show(seconds[1])} s"
+    half = math.log(1.1 / 2)
+    logs = [value - half for value in ratios(study, (first, second), "seconds")]
+    return below([logs], evidence, far=FAR)
+
+
+def best(study: Study, first: str, others: str) -> Verdict:
+    """Test perplexity of one row against several others, with commas between their names."""
+    rows = [first, *others.split(",")]
+    evidence = "test perplexity " + ", ".join(
+        f"{row} {show(study.number(row, 'ppl'))}" for row in rows
+    )
+    return below([ratios(study, (first, other)) for other in rows[1:]], evidence, far=FAR)
+
+
+def sensitive(study: Study, jft: str, schedule: str) -> Verdict:
+    """How far learning rates move leaks and perplexity of JFT and of a schedule, seed by seed.
+
+    `jft`, `schedule`: their rows, one for each learning rate, with commas between them. JFT's leaks
+    must move further, and the schedule's perplexity.
+    """
+    rows = {"JFT": jft.split(","), "schedule": schedule.split(",")}
+    ppl = {name: _spread([_logarithms(study, row) for row in each]) for name, each in rows.items()}
+    leaked = {
+        name: _spread([_mean_leaks(study, row) for row in each]) for name, each in rows.items()
+    }
+    evidence = "; ".join(
+        f"{name}: perplexity by a factor of {show(math.exp(mean_of(list(ppl[name].values()))))}, "
+        f"leaks by {show(100 * mean_of(list(leaked[name].values())))} percentage points"
+        for name in rows
+    )
+    samples = [
+        [ppl["JFT"][seed] - ppl["schedule"][seed] for seed in ppl["JFT"].keys() & ppl["schedule"]],
+        [
+            leaked["schedule"][seed] - leaked["JFT"][seed]
+            for seed in leaked["JFT"].keys() & leaked["schedule"]
+        ],
+    ]
+    if not all(samples):
+        raise NotMeasured(f"{study.spec.study}: the same seed of all learning rates")
+    return below(samples, evidence, far=math.inf)
+
+
+def _spread(rows: list[dict[int, float]]) -> dict[int, float]:
+    """By seed, from the least to the most of several rows' numbers."""
+    seeds = set.intersection(*(set(row) for row in rows))
+    return {
+        seed: max(row[seed] for row in rows) - min(row[seed] for row in rows)
+        for seed in sorted(seeds)
+    }
+
+
+def _logarithms(study: Study, row: str) -> dict[int, float]:
+    return {seed: math.log(value) for seed, value in study.each(row, "ppl").items()}
+
+
+def _mean_leaks(study: Study, row: str) -> dict[int, float]:
+    """Mean leak rate of a row over prompts and judges, by seed."""
+    by_seed: dict[int, list[float]] = {}
+    for case, share in rates(study, row).items():
+        by_seed.setdefault(case.seed, []).append(share.value)
+    return {seed: mean_of(values) for seed, values in by_seed.items()}
 
 
 def saving(study: Study) -> Verdict:

@@ -5,6 +5,7 @@ The corpora are simulated authors and tiny Shakespeare.
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from confide.report.figures.authors import EXPOSURE, by_copies, mean_over
 from confide.report.figures.levels import moments
@@ -29,6 +30,8 @@ from confide.report.verdicts.evidence import (
 Measure = Callable[[Study, str, float], Estimate]  # of a row, at a validation perplexity
 KINDS = ("adversarial", "triplet")
 OFTEN = 9  # copies above which the paper has the regularisers ahead of DP
+BITS = 2.0  # of exposure that count as comparable
+MANY = 650 / 103.5  # times as much perplexity is "an extremely low utility"
 
 
 def overlap(first: Estimate, second: Estimate) -> bool:
@@ -40,7 +43,9 @@ def words_of(estimate: Estimate) -> str:
     return f"{show(estimate.value)} [{show(estimate.low)}, {show(estimate.high)}]"
 
 
-def exposed(study: Study, name: str, level: float, least: int = 1) -> Estimate:
+def exposed(
+    study: Study, name: str, level: float, least: int = 1, most: float = math.inf
+) -> Estimate:
     """Mean exposure of canaries of so many copies at a validation perplexity.
 
     Whole authors are resampled.
@@ -49,13 +54,16 @@ def exposed(study: Study, name: str, level: float, least: int = 1) -> Estimate:
     for run in moments(study.runs(name), level, EXPOSURE):
         for copies, by_author in by_copies(run.attacks[EXPOSURE]["canaries"]).items():
             for author, values in by_author.items():
-                authors.setdefault(author, []).extend(values if copies >= least else [])
+                authors.setdefault(author, []).extend(values if least <= copies <= most else [])
     return mean_over([mean(values, f"{name}: exposures") for values in authors.values()])
 
 
-def extracted(study: Study, name: str, level: float) -> Estimate:
-    """Share of canaries that the tab attack brings back at a validation perplexity, per cent."""
-    share = rate(moments(study.runs(name), level, "tab"), "canaries", "greedy")
+def extracted(study: Study, name: str, level: float, group: str = "canaries") -> Estimate:
+    """Share of canaries that the tab attack brings back at a validation perplexity, per cent.
+
+    `group`: canaries, or real for training text.
+    """
+    share = rate(moments(study.runs(name), level, "tab"), group, "greedy")
     if share is None:
         return mean_over([])
     return Estimate(share.value, low=share.low or 0.0, high=share.high or 0.0).times(100)
@@ -104,12 +112,95 @@ def against_noise(study: Study) -> Verdict:
     That is clipping, and too little noise to certify anything.
     """
     level = study.spec.ppl_levels[0]
-    noise = exposed(study, "writers_clip_noise", level, OFTEN)
-    by_kind = {kind: exposed(study, f"writers_{kind}", level, OFTEN) for kind in KINDS}
+    measure = partial(exposed, least=OFTEN + 1)
+    return _beside_noise(study, level, measure, f"more than {OFTEN} copies", "bits")
+
+
+def tab_against_noise(study: Study) -> Verdict:
+    """Canaries that come back at the lower of the perplexities, against what the paper calls DP."""
+    return _beside_noise(
+        study, study.spec.ppl_levels[-1], extracted, "canaries that come back", "%"
+    )
+
+
+def few_copies(study: Study) -> Verdict:
+    """Seldom repeated canaries against what the paper calls DP: no more exposed, nor less.
+
+    A small difference is one of two bits at most.
+    """
+    level = study.spec.ppl_levels[0]
+    rows = [f"writers_{kind}" for kind in KINDS]
+    noise, *own = (exposed(study, row, level, most=OFTEN) for row in ("writers_clip_noise", *rows))
+    evidence = ", ".join(
+        f"{kind} {words_of(estimate)}" for kind, estimate in zip(KINDS, own, strict=True)
+    )
+    evidence = (
+        f"at validation perplexity {level:g}, up to {OFTEN} copies: {evidence} bits, clip + noise "
+        f"(ε = ∞) {words_of(noise)}"
+    )
+    if any(not overlap(_wider(estimate, BITS), noise) for estimate in own):
+        return Verdict(FAILS, evidence)
+    near = _wider(Estimate(noise.value, low=noise.value, high=noise.value), BITS)
+    is_shown = all(near.low <= end <= near.high for estimate in own for end in estimate.ends)
+    return Verdict(HOLDS if is_shown else OPEN, evidence)
+
+
+def _wider(estimate: Estimate, by: float) -> Estimate:
+    return Estimate(estimate.value, low=estimate.low - by, high=estimate.high + by)
+
+
+def useless(study: Study, prefix: str) -> Verdict:
+    """Test perplexity with noise for a finite epsilon against training without protection.
+
+    The paper prints 650 where the others have 97 to 104.
+    """
+    ppl = study.numbers((f"{prefix}_dpsgd", f"{prefix}_nonprivate"), "ppl")
+    epsilon = study.number(f"{prefix}_dpsgd", "epsilon_replace_one")
+    evidence = f"{show(ppl[0])} at ε = {show(epsilon)} against {show(ppl[1])}"
+    logs = ratios(study, (f"{prefix}_dpsgd", f"{prefix}_nonprivate"))
+    return below([[math.log(MANY) - value for value in logs]], evidence, far=FAR)
+
+
+def real(study: Study, prefix: str) -> Verdict:
+    """What comes back of real text against canaries, without a regulariser, at high perplexity."""
+    level = study.spec.ppl_levels[0]
+    text, canaries = (
+        extracted(study, f"{prefix}_nonprivate", level, group) for group in ("real", "canaries")
+    )
+    evidence = (
+        f"at validation perplexity {level:g}: real text {words_of(text)} %, canaries "
+        f"{words_of(canaries)} %"
+    )
+    if text.high < canaries.low:
+        return Verdict(FAILS, evidence)
+    return Verdict(HOLDS if text.low > canaries.high else OPEN, evidence)
+
+
+def batches(study: Study, prefix: str) -> Verdict:
+    """Regularisers with batches of one author against the same with random ones."""
+    level = study.spec.ppl_levels[0]
+    pairs = {
+        kind: [exposed(study, f"{prefix}_{kind}{end}", level) for end in ("", "_random")]
+        for kind in KINDS
+    }
+    evidence = f"at validation perplexity {level:g}: " + "; ".join(
+        f"{kind} {words_of(own)} bits, with random batches {words_of(random)}"
+        for kind, (own, random) in pairs.items()
+    )
+    if any(own.low > random.high for own, random in pairs.values()):
+        return Verdict(FAILS, evidence)
+    apart = all(own.high < random.low for own, random in pairs.values())
+    return Verdict(HOLDS if apart else OPEN, evidence)
+
+
+def _beside_noise(study: Study, level: float, measure: Measure, what: str, unit: str) -> Verdict:
+    """Regularisers against clipping with a little noise at a validation perplexity."""
+    noise = measure(study, "writers_clip_noise", level)
+    by_kind = {kind: measure(study, f"writers_{kind}", level) for kind in KINDS}
     evidence = ", ".join(f"{kind} {words_of(estimate)}" for kind, estimate in by_kind.items())
     evidence = (
-        f"at validation perplexity {level:g}, {OFTEN} copies and more: {evidence} bits, "
-        f"clip + noise (ε = ∞) {words_of(noise)}"
+        f"at validation perplexity {level:g}, {what}: {evidence} {unit}, clip + noise (ε = ∞) "
+        f"{words_of(noise)}"
     )
     if all(estimate.high < noise.low for estimate in by_kind.values()):
         return Verdict(HOLDS, evidence)

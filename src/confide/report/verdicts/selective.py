@@ -5,16 +5,22 @@ Their Table 3 calls JFT S-DP on GPT-2.
 
 import math
 
+from confide.report.figures.levels import moment
+from confide.report.results import Result
+from confide.report.seeds import mean_of
 from confide.report.tables.table import show
 from confide.report.verdicts.evidence import (
+    APART,
     FAILS,
     FAR,
     HOLDS,
     OPEN,
     PUBLISHED,
+    NotMeasured,
     Study,
     Verdict,
     below,
+    between,
     decide,
     guessing,
     lower_perplexity,
@@ -23,6 +29,9 @@ from confide.report.verdicts.evidence import (
 )
 
 NEAR = 1.02  # perplexities whose ratio is below it are called equal
+LITTLE = 0.69  # accuracy of membership inference that the paper calls a failure
+# what is compared of an attack along training: its number, and what it is called
+ATTACKED = {"exposure": ("mean", "mean exposure"), "membership": ("auc", "membership AUC")}
 
 
 def utility(study: Study, selective: str, dpsgd: str) -> Verdict:
@@ -141,6 +150,101 @@ def membership(study: Study, nonprivate: str, selective: str) -> Verdict:
         PUBLISHED if word == HOLDS and not memory else word,
         f"{evidence}; by guessing up to {show(band)}",
     )
+
+
+def unsuccessful(study: Study, nonprivate: str) -> Verdict:
+    """Accuracy of membership inference without any protection, against little more than guessing.
+
+    Little: what the paper prints at most.
+    """
+    accuracies = study.each(nonprivate, "mia_accuracy")
+    evidence = f"balanced accuracy {between(accuracies.values())}; printed up to {LITTLE}"
+    return below([[value - LITTLE for value in accuracies.values()]], evidence, far=0.1)
+
+
+def gap(sparse: Study, dense: Study, sparse_prefix: str, dense_prefix: str) -> Verdict:
+    """Whether the advantage over DP-SGD is larger where fewer tokens are private.
+
+    Advantage: the ratio of test perplexities at equal epsilon, seed by seed.
+    """
+    advantages = []
+    parts = []
+    for study, prefix in ((sparse, sparse_prefix), (dense, dense_prefix)):
+        rows = f"{prefix}selective", f"{prefix}dpsgd"
+        logs = ratios(study, rows)
+        share = study.number(rows[0], "marked_share")
+        advantages.append(logs)
+        parts.append(
+            f"{show(math.exp(mean_of(logs)))} times DP-SGD's perplexity where {show(100 * share)} "
+            "% of the tokens are private"
+        )
+    differences = [first - second for first, second in zip(*advantages, strict=False)]
+    return below([differences], "; ".join(parts), far=FAR)
+
+
+def noise(study: Study, less: str, more: str) -> Verdict:
+    """A run with less noise against one with more: lower perplexity, at a much larger epsilon."""
+    rows = less, more
+    ppl = study.numbers(rows, "ppl")
+    epsilon = study.numbers(rows, "epsilon_secret_caught")
+    evidence = (
+        f"test perplexity {show(ppl[0])} at ε = {show(epsilon[0])} against {show(ppl[1])} at "
+        f"{show(epsilon[1])}"
+    )
+    if epsilon[0] <= epsilon[1]:
+        return Verdict(APART, evidence)
+    return below([ratios(study, rows)], evidence, far=FAR)
+
+
+def safer(study: Study, first: str, second: str, kind: str = "exposure") -> Verdict:
+    """An attack on two rows at the middle of the validation perplexities that both have.
+
+    The middle is that of logarithms. Nothing is compared where the runs have no perplexity in
+    common, or none of the models after an epoch comes near it.
+    """
+    name, words = ATTACKED[kind]
+    level = _middle([*study.runs(first), *study.runs(second)], kind)
+    if level is None:
+        return Verdict(APART, f"{first} and {second} have no validation perplexity in common")
+    values = {
+        row: {
+            result.run.seed: float(there.attacks[kind][name])
+            for result in study.runs(row)
+            if (there := moment(result, level, kind)) is not None and there.near
+        }
+        for row in (first, second)
+    }
+    seeds = sorted(values[first].keys() & values[second].keys())
+    if not seeds:
+        evidence = f"no model of both {first} and {second} is near perplexity {show(level)}"
+        return Verdict(APART, evidence)
+    evidence = f"{words} at validation perplexity {show(level)}: " + ", ".join(
+        f"{row} {show(mean_of([each[seed] for seed in seeds]))}" for row, each in values.items()
+    )
+    return below(
+        [[values[first][seed] - values[second][seed] for seed in seeds]], evidence, math.inf
+    )
+
+
+def _middle(results: list[Result], kind: str) -> float | None:
+    """The middle of the validation perplexities that all of some runs had when they were attacked.
+
+    None where there are no such.
+    """
+    lowest = []
+    highest = []
+    for result in results:
+        attacked = [
+            epoch.valid_ppl
+            for epoch in result.epochs
+            if epoch.valid_ppl is not None and kind in result.trajectory.get(epoch.epoch, ())
+        ]
+        if not attacked:
+            raise NotMeasured(f"{result.run.name}: {kind} after its epochs")
+        lowest.append(min(attacked))
+        highest.append(max(attacked))
+    low, high = max(lowest), min(highest)
+    return math.sqrt(low * high) if low <= high else None
 
 
 def parameters(study: Study) -> Verdict:
