@@ -122,12 +122,13 @@ def test_a_claim_names_what_it_rests_on():
         return claimed(made(method, 3.0, dedup), cell, covered=covered, delta=DELTA).rests
 
     assert rests("dpsgd", MISSED, False) == rests("dpsgd", RECORD, False) == "nothing more"
-    assert rests("jft", CAUGHT, False) == "the policy finds it"
-    assert "second policy notices it (not so: 1 % of secrets measured, at most 5 %)" in rests(
+    assert rests("jft", CAUGHT, False) == "the policy finds it, whatever stands around it"
+    assert rests("jft", MISSED, False) == rests("crt", RECORD, False) == "nothing is claimed"
+    assert "second policy notices it (not so: 1 % of the worst kind, at most 5 %)" in rests(
         "crt", MISSED, False
     )
     words = rests("jft", MISSED, True, dedup=True)
-    assert "the cover hides it whole (not so: 0 % of secrets measured, at most 3 %)" in words
+    assert "the cover hides it whole (not so: 0 % of the worst kind, at most 3 %)" in words
     assert "all copies of its text are meant (of one alone: ε ∞)" in words
     assert "number of tokens is public" in rests("selective", CAUGHT, True)
 

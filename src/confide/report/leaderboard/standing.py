@@ -33,6 +33,7 @@ CELLS = {  # what is protected
 BY_BOTH = "secret_missed_by_both"
 RELATION = "replace_one"
 OUT = (REFUTED, OTHER_WEIGHTS)  # outcomes of an audit after which a run stands nowhere
+NOTHING = "nothing is claimed"
 NOTHING_TO_AUDIT = "nothing finite to audit"
 # of several outcomes of a run the first that it has says most
 OUTCOMES = (REFUTED, OTHER_WEIGHTS, INCONCLUSIVE, NOT_AUDITED, STANDS)
@@ -59,7 +60,8 @@ def claimed(result: Result, cell: str, *, covered: bool, delta: float) -> Claime
     if cell == RECORD and by_both:
         # exact updates read a public pool, whose records the claim about noised pools leaves out
         epsilon = max(epsilon, float(by_both["epsilon"]))
-    return Claimed(epsilon, claim.get("unit") or "", _rests(result, cell, claim, covered))
+    rests = NOTHING if epsilon == math.inf else _rests(result, cell, claim, covered)
+    return Claimed(epsilon, claim.get("unit") or "", rests)
 
 
 def audited(result: Result) -> str:
@@ -101,7 +103,7 @@ def _rests(result: Result, cell: str, claim: Json, covered: bool) -> str:
         if covered:
             grounds.append(f"the cover hides it whole{_failing(policy, 'gamma')}")
         elif cell == CAUGHT:
-            grounds.append("the policy finds it")
+            grounds.append("the policy finds it, whatever stands around it")
         elif _claim(result, BY_BOTH):
             grounds.append(f"the second policy notices it{_failing(policy, 'delta2')}")
         if claim.get("unit") == TOKENS:
@@ -114,12 +116,12 @@ def _rests(result: Result, cell: str, claim: Json, covered: bool) -> str:
 
 
 def _failing(policy: Json, rate: str) -> str:
-    """How often that was measured not to hold, and at most."""
+    """How often that was measured not to hold, and at most: of the kind that fares worst."""
     value = policy.get(rate)
     upper = policy.get(f"{rate}_upper")
     if upper is None:
         return " (how often is unknown)"
-    measured = "" if value is None else f"{_percent(value)} of secrets measured, "
+    measured = "" if value is None else f"{_percent(value)} of the worst kind, "
     return f" (not so: {measured}at most {_percent(upper)})"
 
 
