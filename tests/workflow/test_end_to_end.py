@@ -174,6 +174,20 @@ def secrets_of(project) -> set[str]:
     return {secret for secret in found if len(secret) >= 7}
 
 
+def test_a_leaderboard_reads_what_was_certified_of_real_runs(project):
+    """DP-SGD protects any record, and of one seed no verdict is given."""
+    project.snakemake("leaderboard")
+    with open(project.folder / "results/leaderboards/leaderboard/cells.csv") as file:
+        cells = {(row["secret"], row["epsilon"]): row for row in csv.DictReader(file)}
+    assert len(cells) == 9 and {row["missing"] for row in cells.values()} == {"0"}
+    for secret in ("missed", "record"):
+        assert cells[secret, "1.0"]["verdict"] == "nobody certifies it"
+    record = cells["record", "3.0"]
+    assert (record["papers_name"], record["verdict"]) == ("dpsgd", "none of ours certifies it")
+    assert 2.9 < float(record["papers_epsilon"]) <= 3
+    assert not record["ours"] and float(record["papers_bits"]) > 0
+
+
 def test_nothing_outside_data_holds_a_secret(built):
     secrets = secrets_of(built)
     assert len(secrets) > 100

@@ -33,6 +33,13 @@ def test_tiny_plan_has_every_stage_once_per_thing_it_makes(fresh):
     }
 
 
+def test_a_leaderboard_plans_what_it_compares_and_nothing_else(fresh):
+    planned = fresh.planned("leaderboard")
+    assert planned["leaderboard"] == 1 and planned["train"] == 7
+    others = {"study_tiny", "summary", "gate_tiny", "scan_tiny", "search_summary", "track"}
+    assert not others & planned.keys()
+
+
 @pytest.mark.parametrize(
     ("target", "last"),
     [

@@ -98,6 +98,69 @@ for page, chosen in PAGES.items():
             "--page {output.page} --opening {output.opening} > {log} 2>&1"
 
 
+# Who is worth most at equal epsilon; part of nothing else.
+for board in PARAMS.leaderboards:
+
+    rule:
+        name:
+            board
+        input:
+            outcome_files(
+                run
+                for study in PARAMS.leaderboards[board]
+                for run in studies.listed(PARAMS, study)
+            ),
+            [
+                f"models/{run.run}/metrics.jsonl"
+                for study in PARAMS.leaderboards[board]
+                for run in studies.listed(PARAMS, study)
+            ],
+        output:
+            [
+                f"results/leaderboards/{board}/{file}"
+                for file in (
+                    "cells.csv",
+                    "rows.csv",
+                    "leaderboard.md",
+                    "leaderboard.png",
+                    "leaderboard.svg",
+                )
+            ],
+        log:
+            f"logs/leaderboard/{board}.log",
+        benchmark:
+            f"logs/benchmarks/leaderboard/{board}.tsv"
+        params:
+            spec=show(studies.leaderboard(PARAMS, board)),
+            folder=lambda w, output: os.path.dirname(output[0]),
+            code=code("leaderboard"),
+        shell:
+            "confide leaderboard --spec {params.spec:q} --results results --models models "
+            "--output {params.folder} > {log} 2>&1"
+
+
+# Which recipe each method gets, by trials on text that needs no protection; part of nothing else.
+if jobs.TUNING in PARAMS.studies:
+
+    rule tuning:
+        input:
+            [
+                f"models/{run.run}/metrics.jsonl"
+                for run in studies.listed(PARAMS, jobs.TUNING)
+            ],
+        output:
+            "results/tuning.csv",
+        log:
+            "logs/tuning.log",
+        benchmark:
+            "logs/benchmarks/tuning.tsv"
+        params:
+            spec=show(studies.tuning(PARAMS)),
+            code=code("tuning"),
+        shell:
+            "confide tuning --spec {params.spec:q} --models models --output {output} > {log} 2>&1"
+
+
 rule report_all:
     input:
         [

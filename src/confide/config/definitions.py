@@ -77,12 +77,17 @@ def names(params: Params) -> Iterator[Problem]:
                 yield Problem((block, name), None, form)
             if block == "attacks" and name in TAKEN:
                 yield Problem((block, name), None, "this name is taken")
+            if block == "leaderboards" and not name.startswith("leaderboard"):
+                message = "is what `snakemake NAME` builds: a name begins with leaderboard"
+                yield Problem((block, name), None, message)
 
 
 def references(params: Params) -> Iterator[Problem]:
     """Names that are used and not defined."""
     for block in ("select", "papers"):
         yield from undefined(params, (block,), getattr(params, block), "studies")
+    for name, listed in params.leaderboards.items():
+        yield from undefined(params, ("leaderboards", name), listed, "studies")
     for block, field, target in REFERENCES:
         for name, spec in getattr(params, block).items():
             yield from undefined(params, (block, name, field), getattr(spec, field, None), target)
@@ -330,6 +335,21 @@ def studies(params: Params) -> Iterator[Problem]:
             yield from twice(("studies", name, field), getattr(study, field))
     for block in ("select", "papers"):
         yield from twice((block,), getattr(params, block))
+    for name, listed in params.leaderboards.items():
+        yield from twice(("leaderboards", name), listed)
+
+
+def tuning(params: Params) -> Iterator[Problem]:
+    """Trials on text that needs protection, whose outcome would tell of it without any noise."""
+    study = params.studies.get(jobs.TUNING)
+    for index, name in enumerate(study.runs if study else ()):
+        dataset = params.runs[name].dataset
+        if not params.datasets[dataset].public:
+            message = (
+                f"is trained on {dataset}, which needs protection: a recipe chosen by it costs "
+                "what nobody accounts for; take a dataset with public: true"
+            )
+            yield Problem(("studies", jobs.TUNING, "runs", index), name, message)
 
 
 def tracking(params: Params) -> Iterator[Problem]:

@@ -55,6 +55,7 @@ TRAINED_BY = tuple(name for name in RunSpec.model_fields if name not in OWN)
 CERTIFICATE = "certificate"
 EVALUATION = "evaluate"
 TRAJECTORY = "trajectory"
+TUNING = "tuning"  # the study whose runs are trials of recipes
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,7 @@ CHECKS: tuple[Callable[[Params], Iterator[Problem]], ...] = (
     rows.one_text_twice,
     definitions.own_models,
     definitions.studies,
+    definitions.tuning,
     definitions.tracking,
     rows.corpora,
 )

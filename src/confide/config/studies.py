@@ -3,18 +3,23 @@
 from collections.abc import Iterator
 from typing import Any
 
-from confide.config.jobs import of_row, runs_of, source_of, training
+from confide.config.jobs import TUNING, Run, of_row, runs_of, source_of, training
 from confide.specs import (
     AUDITS,
     DatasetSpec,
     GateRun,
     GateSpec,
+    LeaderboardSpec,
+    PanelSpec,
     Params,
+    RankedRun,
     ReportRun,
     ReportSpec,
     RunSpec,
     SummarySpec,
     TrackSpec,
+    TrialSpec,
+    TuningSpec,
 )
 
 
@@ -94,6 +99,60 @@ def gate(params: Params, name: str) -> GateSpec:
             if not audits:
                 runs.append(GateRun(run=run.run, audit=None))
     return GateSpec(study=name, runs=list(dict.fromkeys(runs)))  # two rows may share a job
+
+
+def leaderboard(params: Params, name: str) -> LeaderboardSpec:
+    """The studies that a leaderboard compares, each by itself."""
+    panels = []
+    for study_name in params.leaderboards[name]:
+        title = params.studies[study_name].title
+        runs = [ranked(params, run) for run in listed(params, study_name)]
+        panels.append(PanelSpec(study=study_name, title=title, runs=runs))
+    return LeaderboardSpec(leaderboard=name, panels=panels)
+
+
+def tuning(params: Params) -> TuningSpec:
+    """The trials of the study TUNING."""
+    trials = []
+    for run in listed(params, TUNING):
+        row = run.row
+        trials.append(
+            TrialSpec(
+                run=run.run,
+                method=row.method,
+                covered=is_covered(params, row),
+                dedup=row.dedup,
+                recipe=row.recipe,
+                settings=params.recipes[row.recipe],
+            )
+        )
+    return TuningSpec(trials=trials)
+
+
+def is_covered(params: Params, row: RunSpec) -> bool:
+    """Whether the policy of a row is a cover and nothing else."""
+    return params.policies[params.datasets[row.dataset].policy].kind == "cover"
+
+
+def listed(params: Params, study: str) -> list[Run]:
+    """The runs of a study, row by row."""
+    return [run for row in params.studies[study].runs for run in of_row(params, row)]
+
+
+def ranked(params: Params, run: Run) -> RankedRun:
+    """A run as a leaderboard has it."""
+    row = run.row
+    return RankedRun(
+        run=run.run,
+        name=run.name,
+        gamma=run.gamma,
+        seed=run.seed,
+        variant=row.label,
+        attacks=row.attacks,
+        trajectory=row.trajectory,
+        covered=is_covered(params, row),
+        **look(row),
+    )
 
 
 def tables(params: Params, name: str) -> list[str]:

@@ -56,6 +56,46 @@ class ReportRun(Spec):
         return f"assessment_{self.run.replace('/', '_')}.html"
 
 
+class RankedRun(ReportRun):
+    """A run that may stand in a leaderboard."""
+
+    covered: bool = False  # its policy is a cover, which stands in for one that misses
+
+
+class PanelSpec(Spec):
+    """The runs of one study, which are compared with each other alone: one corpus, one model."""
+
+    study: str
+    title: str
+    runs: Annotated[list[RankedRun], Field(min_length=1)]
+
+
+class LeaderboardSpec(Spec):
+    """What is worth most at equal epsilon: the claims that count, at no larger a delta."""
+
+    leaderboard: str
+    panels: Annotated[list[PanelSpec], Field(min_length=1)]
+    epsilons: Annotated[list[Positive], Field(min_length=1)] = [1.0, 3.0, 8.0]
+    delta: Annotated[float, Field(gt=0, lt=1)] = 8e-5
+
+
+class TrialSpec(Spec):
+    """One recipe that was tried for a method, on text that needs no protection."""
+
+    run: str
+    method: str
+    covered: bool
+    dedup: bool
+    recipe: str
+    settings: RecipeSpec
+
+
+class TuningSpec(Spec):
+    """All trials, as many of each method."""
+
+    trials: Annotated[list[TrialSpec], Field(min_length=1)]
+
+
 class AmplificationSpec(Spec):
     """The closed-form curves of CRT Figure 6; the mechanism only matters where delta / gamma or the
     relation does.
@@ -226,6 +266,9 @@ class Params(Spec):
     studies: dict[str, StudySpec]
     select: Annotated[list[str], Field(min_length=1)]
     papers: list[str] = []  # studies that `snakemake all_papers` builds
+    # what `snakemake NAME` compares at equal epsilon, each study by itself; a name begins with
+    # leaderboard
+    leaderboards: dict[str, Annotated[list[str], Field(min_length=1)]] = {}
     tracking: TrackingSpec = TrackingSpec()
 
 

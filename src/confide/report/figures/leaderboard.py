@@ -1,0 +1,142 @@
+"""Who is worth most at equal epsilon: the best of the papers' methods beside the best of ours.
+
+A panel for each corpus and model, a line for each comparison, and at its end who is ahead.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+
+from confide.output.escaping import visible
+from confide.report.figures import style
+from confide.report.leaderboard.cells import (
+    BETTER,
+    NOBODY,
+    OURS_ALONE,
+    PAPERS_ALONE,
+    UTILITY,
+    WORSE,
+    Cell,
+    Entry,
+    worth,
+)
+from confide.report.leaderboard.standing import CAUGHT, MISSED, RECORD
+from confide.report.seeds import over_seeds
+from confide.specs import LeaderboardSpec
+
+OURS = "#0072b2"
+PAPERS = "#d55e00"
+COLUMNS = 2
+LINE = 0.2  # inches of a comparison
+EDGES = 0.75  # of a panel, above and below
+SHORT = {CAUGHT: "found", MISSED: "missed", RECORD: "record"}
+ALONE = {OURS_ALONE: ("ours alone", OURS), PAPERS_ALONE: ("theirs alone", PAPERS)}
+COPIES = "left"  # fill of a marker behind a cover where copies stay
+
+
+def leaderboard(spec: LeaderboardSpec, cells: list[Cell]) -> style.Drawing:
+    """The figure of all panels, which go down the columns."""
+    columns = min(COLUMNS, len(spec.panels))
+    rows = math.ceil(len(spec.panels) / columns)
+    lines = max(sum(cell.study == panel.study for cell in cells) for panel in spec.panels)
+    drawn, grid = style.panels(style.WIDTH, rows * (EDGES + LINE * lines), rows, columns)
+    places = list(grid.T.flat)
+    for axes, panel in zip(places, spec.panels, strict=False):
+        shown = [cell for cell in cells if cell.study == panel.study]
+        _panel(axes, shown, named=axes in grid[:, 0])
+        axes.set_title(visible(panel.title))
+    for axes in places[len(spec.panels) :]:
+        axes.set_axis_off()
+    for axes in grid[-1]:
+        axes.set_xlabel("bits per character of test text")
+    missing = sum(panel_missing(cells, panel.study) for panel in spec.panels)
+    caption = (
+        "Of the models that certify the claim, the best of the papers' methods (hollow, orange) "
+        "and the best of ours, behind a cover (filled, blue); further left is better. Lines: a "
+        "secret that the policy finds, one that it misses, and any record, each with an ε of at "
+        "most that. Whiskers: 95 % over seeds. A coloured percentage: the difference is "
+        "significant, over seeds and corrected for the number of tests. Claims rest on different "
+        "conditions, which the table names."
+    )
+    if missing:
+        caption += f" So far: {missing} runs are missing."
+    return style.finish(drawn, "Who is worth most at equal ε", caption, _legend(cells))
+
+
+def panel_missing(cells: Iterable[Cell], study: str) -> int:
+    """How many runs of a panel are missing, which each of its cells knows."""
+    return next((cell.missing for cell in cells if cell.study == study), 0)
+
+
+def _panel(axes: Axes, cells: list[Cell], *, named: bool) -> None:
+    places = [-float(place) - 0.5 * (place // _epsilons(cells)) for place in range(len(cells))]
+    for place, cell in zip(places, cells, strict=True):
+        _line(axes, cell, place)
+    labels = [f"{SHORT[cell.secret]}, ε {cell.epsilon:g}" for cell in cells]
+    axes.set_yticks(places, labels if named else [""] * len(cells))
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+    axes.set_ylim(places[-1] - 0.7, 0.7)
+    axes.margins(x=0.08)
+    if not any(cell.papers or cell.ours for cell in cells):
+        style.say(axes, "nothing was measured")
+
+
+def _epsilons(cells: list[Cell]) -> int:
+    """How many epsilons there are: after so many lines another claim begins."""
+    return len({cell.epsilon for cell in cells})
+
+
+def _line(axes: Axes, cell: Cell, place: float) -> None:
+    """Both sides of one comparison, joined, and who is ahead."""
+    both = [entry for entry in (cell.papers, cell.ours) if entry is not None]
+    words, color = _ahead(cell)
+    if len(both) == 2:
+        axes.plot([worth(entry) for entry in both], [place] * 2, color=color, linewidth=2.2)
+    for entry in both:
+        each = over_seeds(list(entry.each(UTILITY).values()))
+        side = _side(entry)
+        axes.plot(each.ends, [place] * 2, color=side, linewidth=1.0)
+        axes.plot([each.value], [place], **_marker(entry), linestyle="", markersize=6.5)
+    edge: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center"}
+    axes.text(1.01, place, words, color=color, fontsize=8, fontweight="bold", **edge)
+
+
+def _ahead(cell: Cell) -> tuple[str, str]:
+    """How much fewer bits ours take than theirs, in the colour of who is shown to be better."""
+    if cell.verdict in ALONE:
+        return ALONE[cell.verdict]
+    if cell.verdict == NOBODY or cell.papers is None or cell.ours is None:
+        return "nobody", style.FAINT
+    share = round(100 * (worth(cell.ours) / worth(cell.papers) - 1))
+    colors = {BETTER: OURS, WORSE: PAPERS}
+    return f"{share:+d} %".replace("-", "−"), colors.get(cell.verdict, style.FAINT)
+
+
+def _side(entry: Entry) -> str:
+    return OURS if entry.first.covered else PAPERS
+
+
+def _marker(entry: Entry) -> dict[str, Any]:
+    """Of the method's shape: filled behind a cover, half where copies stay, hollow elsewhere."""
+    run = entry.first
+    fill = "none"
+    if run.covered:
+        fill = "full" if run.dedup else COPIES
+    return {
+        "color": _side(entry),
+        "marker": style.look(run.method).marker,
+        "fillstyle": fill,
+        "markerfacecoloralt": "white",
+        "markeredgewidth": 1.2,
+    }
+
+
+def _legend(cells: Iterable[Cell]) -> list[Artist]:
+    """The rows that are the best of a side somewhere: theirs first."""
+    entries = [entry for cell in cells for entry in (cell.papers, cell.ours) if entry is not None]
+    entries.sort(key=lambda entry: (entry.first.covered, entry.label))
+    return [style.entry(entry.label, linestyle="", **_marker(entry)) for entry in entries]

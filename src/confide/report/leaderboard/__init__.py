@@ -1,0 +1,1 @@
+"""Who is worth most at equal epsilon: models that certify as much, by what they predict."""

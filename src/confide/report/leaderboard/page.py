@@ -1,0 +1,168 @@
+"""A leaderboard as tables and as a page: comparisons, and rows of the sample sheet."""
+
+from collections.abc import Iterable
+
+from confide.output import templates
+from confide.report.figures.style import Drawing
+from confide.report.leaderboard.cells import BESIDE, UTILITY, Cell, Entry
+from confide.report.leaderboard.standing import CELLS
+from confide.report.seeds import Estimate, over_seeds
+from confide.report.tables.table import Row, show
+from confide.specs import LeaderboardSpec
+
+SIDES = ("papers", "ours")
+
+
+def cell_rows(cells: Iterable[Cell]) -> list[Row]:
+    """One row per comparison; None where there is nothing to say."""
+    return [cell_row(cell) for cell in cells]
+
+
+def cell_row(cell: Cell) -> Row:
+    """What cells.csv says of a comparison."""
+    row: Row = {
+        "study": cell.study,
+        "title": cell.title,
+        "secret": cell.secret,
+        "epsilon": cell.epsilon,
+        "verdict": cell.verdict,
+        **ends("difference", cell.difference),
+        "pairs": cell.pairs,
+        "p": cell.p,
+        "p_corrected": cell.corrected,
+        "missing": cell.missing,
+        "refuted": cell.refuted,
+    }
+    for side in SIDES:
+        entry: Entry | None = getattr(cell, side)
+        claim = None if entry is None else entry.claims[cell.secret]
+        row |= {
+            side: None if entry is None else entry.label,
+            f"{side}_name": None if entry is None else entry.first.name,
+            f"{side}_epsilon": None if claim is None else claim.epsilon,
+            f"{side}_rests": None if claim is None else claim.rests,
+            **{f"{side}_{key}": value for key, value in numbers(entry).items()},
+        }
+    return row
+
+
+def ends(name: str, estimate: Estimate | None) -> Row:
+    """A mean over seeds and its interval; of one seed no interval."""
+    several = estimate is not None and len(estimate.each) > 1
+    return {
+        name: None if estimate is None else estimate.value,
+        f"{name}_low": estimate.low if estimate is not None and several else None,
+        f"{name}_high": estimate.high if estimate is not None and several else None,
+    }
+
+
+def numbers(entry: Entry | None) -> Row:
+    """What a row is worth: bits per character with their interval, and what stands beside."""
+    each = [] if entry is None else list(entry.each(UTILITY).values())
+    return {
+        "seeds": len(each),
+        **ends("bits", over_seeds(each) if each else None),
+        **{name: None if entry is None else entry.mean(name) for name in BESIDE},
+    }
+
+
+def entry_rows(panels: dict[str, list[Entry]]) -> list[Row]:
+    """One row per row of the sample sheet: its seeds, claims and numbers."""
+    return [entry_row(study, entry) for study, entries in panels.items() for entry in entries]
+
+
+def entry_row(study: str, entry: Entry) -> Row:
+    """What rows.csv says of a row of the sample sheet."""
+    run = entry.first
+    row: Row = {
+        "study": study,
+        "name": run.name,
+        "label": entry.label,
+        "gamma": run.gamma,
+        "missing": listed(entry.missing),
+        "refuted": listed(entry.refuted),
+        "audits": listed(dict.fromkeys(entry.outcomes.values())),
+    }
+    for cell in CELLS:
+        claim = entry.claims.get(cell)
+        row[f"epsilon_{cell}"] = None if claim is None else claim.epsilon
+        row[f"rests_{cell}"] = None if claim is None else claim.rests
+    return row | numbers(entry)
+
+
+def listed(values: Iterable[object]) -> str | None:
+    """Values in words; None of none."""
+    return ", ".join(map(str, values)) or None
+
+
+def markdown(
+    spec: LeaderboardSpec, cells: list[Cell], panels: dict[str, list[Entry]], figure: Drawing
+) -> str:
+    """The figure with its caption, and tables panel by panel."""
+    values = {
+        "heading": figure.heading,
+        "caption": figure.caption,
+        "cells": CELLS,
+        "panels": {
+            panel.title: {
+                "cells": [cell for cell in cells if cell.study == panel.study],
+                "missing": [entry for entry in panels[panel.study] if entry.missing],
+                "refuted": [entry for entry in panels[panel.study] if entry.refuted],
+            }
+            for panel in spec.panels
+        },
+        "verdict": verdict,
+        "difference": difference,
+        "rests": rests,
+        "side": side,
+        "beside": beside,
+    }
+    return templates.filled(__file__, values)
+
+
+def verdict(cell: Cell) -> str:
+    """The verdict, so far where runs of the panel are missing."""
+    return f"{cell.verdict}, so far" if cell.missing else cell.verdict
+
+
+def side(cell: Cell, entry: Entry | None) -> str:
+    """A row's name, what it claims, and its bits per character."""
+    if entry is None:
+        return "–"
+    each = list(entry.each(UTILITY).values())
+    estimate = over_seeds(each)
+    half = estimate.high - estimate.value
+    spread = f" ± {half:.2g}" if len(each) > 1 else ""
+    epsilon = show(entry.claims[cell.secret].epsilon)
+    return f"{entry.label} (ε {epsilon}): {estimate.value:.3f}{spread}"
+
+
+def difference(cell: Cell) -> str:
+    """Ours less theirs, with the interval over seeds where there are several."""
+    if cell.difference is None:
+        return "–"
+    value, low, high = cell.difference.numbers
+    interval = f" [{low:+.3f}, {high:+.3f}]" if cell.pairs > 1 else ""
+    return f"{value:+.3f}{interval}"
+
+
+def rests(cell: Cell) -> str:
+    """On what the claims of both sides rest."""
+    words = {
+        name: entry.claims[cell.secret].rests
+        for name, entry in (("theirs", cell.papers), ("ours", cell.ours))
+        if entry is not None
+    }
+    return "; ".join(f"{name}: {on}" for name, on in words.items()) or "–"
+
+
+def beside(entry: Entry | None) -> list[str]:
+    """Accuracy on public and private tokens in per cent, and perplexity on them."""
+    shown = []
+    for name in BESIDE:
+        value = None if entry is None else entry.mean(name)
+        if value is None:
+            shown.append("–")
+        else:
+            shown.append(f"{100 * value:.1f} %" if name.startswith("accuracy") else show(value))
+    return shown

@@ -1,0 +1,129 @@
+"""Whether a model may stand in a cell of a leaderboard, and on what its claim rests.
+
+The certificate decides, and no epsilon that was asked for: its claim about what the cell is of must
+be finite, about a replaced secret or record, and at no larger a delta. Where the policy is a cover,
+a secret that some other policy finds or misses is one that the cover hides or does not.
+"""
+
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+from confide.certify.facts import TOKENS
+from confide.certify.gate import (
+    INCONCLUSIVE,
+    NOT_AUDITED,
+    OTHER_WEIGHTS,
+    REFUTED,
+    SETS,
+    STANDS,
+    cases_of,
+)
+from confide.report.results import Json, Result
+from confide.report.tables.table import show
+
+CAUGHT = "caught"
+MISSED = "missed"
+RECORD = "record"
+CELLS = {  # what is protected
+    CAUGHT: "a secret that the policy finds",
+    MISSED: "a secret that the policy misses",
+    RECORD: "any record",
+}
+BY_BOTH = "secret_missed_by_both"
+RELATION = "replace_one"
+OUT = (REFUTED, OTHER_WEIGHTS)  # outcomes of an audit after which a run stands nowhere
+NOTHING = "nothing is claimed"
+NOTHING_TO_AUDIT = "nothing finite to audit"
+# of several outcomes of a run the first that it has says most
+OUTCOMES = (REFUTED, OTHER_WEIGHTS, INCONCLUSIVE, NOT_AUDITED, STANDS)
+
+
+class Claimed(NamedTuple):
+    """What a certificate claims of a cell: infinity where that is nothing, and on what it rests."""
+
+    epsilon: float
+    unit: str
+    rests: str
+
+
+def claimed(result: Result, cell: str, *, covered: bool, delta: float) -> Claimed:
+    """The claim of a run that counts in a cell; `delta`: at most that of the claim."""
+    name = {
+        CAUGHT: "secret_caught",
+        MISSED: "secret_caught" if covered else "secret_missed",
+        RECORD: "record_replace_one_pld",
+    }[cell]
+    claim = _claim(result, name)
+    epsilon = _comparable(claim, delta)
+    by_both = _claim(result, BY_BOTH)
+    if cell == RECORD and by_both:
+        # exact updates read a public pool, whose records the claim about noised pools leaves out
+        epsilon = max(epsilon, float(by_both["epsilon"]))
+    rests = NOTHING if epsilon == math.inf else _rests(result, cell, claim, covered)
+    return Claimed(epsilon, claim.get("unit") or "", rests)
+
+
+def audited(result: Result) -> str:
+    """What the audits of a run say of its certificate: the worst of their outcomes."""
+    certificate = Path(f"{result.run.run}/certificate.json")
+    found = [
+        case.outcome
+        for metrics in result.attacks.values()
+        if metrics["attack"] in SETS
+        for case in cases_of(
+            result.certificate,
+            certificate,
+            measured=metrics,
+            audit=certificate.with_name(f"{metrics['attack']}.json"),
+        )
+    ]
+    if not found:
+        return NOT_AUDITED
+    return next((outcome for outcome in OUTCOMES if outcome in found), NOTHING_TO_AUDIT)
+
+
+def _claim(result: Result, name: str) -> Json:
+    """A claim by its name; empty where the certificate makes none such."""
+    return next((claim for claim in result.certificate["claims"] if claim["name"] == name), {})
+
+
+def _comparable(claim: Json, delta: float) -> float:
+    """Epsilon of a claim; infinity of none, of another relation, or at a larger delta."""
+    if not claim or claim.get("relation") != RELATION or float(claim["delta"]) > delta:
+        return math.inf
+    return float(claim["epsilon"])
+
+
+def _rests(result: Result, cell: str, claim: Json, covered: bool) -> str:
+    """In words, what a claim takes for granted beyond random batches and sizes of pools."""
+    policy = result.certificate.get("policy", {})
+    grounds = []
+    if cell != RECORD:
+        if covered:
+            grounds.append(f"the cover hides it whole{_failing(policy, 'gamma')}")
+        elif cell == CAUGHT:
+            grounds.append("the policy finds it, whatever stands around it")
+        elif _claim(result, BY_BOTH):
+            grounds.append(f"the second policy notices it{_failing(policy, 'delta2')}")
+        if claim.get("unit") == TOKENS:
+            grounds.append("its number of tokens is public")
+        alone = _claim(result, f"{claim.get('name')}_literal")
+        if alone and alone["epsilon"] != claim["epsilon"]:
+            of_one = show(float(alone["epsilon"]))
+            grounds.append(f"all copies of its text are meant (of one alone: ε {of_one})")
+    return "; ".join(grounds) or "nothing more"
+
+
+def _failing(policy: Json, rate: str) -> str:
+    """How often that was measured not to hold, and at most: of the kind that fares worst."""
+    value = policy.get(rate)
+    upper = policy.get(f"{rate}_upper")
+    if upper is None:
+        return " (how often is unknown)"
+    measured = "" if value is None else f"{_percent(value)} of the worst kind, "
+    return f" (not so: {measured}at most {_percent(upper)})"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"

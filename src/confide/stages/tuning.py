@@ -1,0 +1,66 @@
+"""Choose a recipe for each method by trials on text that needs no protection, as many for each."""
+
+from collections import Counter
+from pathlib import Path
+
+from confide.errors import InputError
+from confide.files.io import read_jsonl, write_text
+from confide.report.tables.table import Row, as_csv
+from confide.specs import TrialSpec, TuningSpec
+
+SETTINGS = ("lr", "noisy_lr", "batch_size", "noisy_batch_size", "epochs", "noisy_epochs")
+SCORE = "valid_ppl"
+
+
+def tuning(spec: TuningSpec, *, models: Path, output: Path) -> None:
+    """Write a CSV file with all trials: settings, validation perplexity, and which is the best.
+
+    The best of a method has the lowest perplexity of the valid split after its last epoch, and of
+    equals is listed first. InputError where methods have different numbers of trials, which would
+    favour one of them, or where a trial has no such number.
+    """
+    counts = Counter(map(method_of, spec.trials))
+    if len(set(counts.values())) > 1:
+        found = ", ".join(f"{' '.join(map(str, method))}: {n}" for method, n in counts.items())
+        raise InputError(f"each method needs as many trials as the others: {found}", key="trials")
+    scores = [score_of(models / trial.run / "metrics.jsonl") for trial in spec.trials]
+    best: dict[tuple[str, ...], int] = {}
+    for place, (trial, score) in enumerate(zip(spec.trials, scores, strict=True)):
+        method = method_of(trial)
+        if method not in best or score < scores[best[method]]:
+            best[method] = place
+    rows = [
+        row_of(trial, score, is_best=place == best[method_of(trial)])
+        for place, (trial, score) in enumerate(zip(spec.trials, scores, strict=True))
+    ]
+    write_text(output, as_csv(rows))
+
+
+def method_of(trial: TrialSpec) -> tuple[str, ...]:
+    """What trials of one method have in common, in words."""
+    words = [trial.method]
+    words += ["behind a cover"] if trial.covered else []
+    words += ["deduplicated"] if trial.dedup else []
+    return tuple(words)
+
+
+def score_of(path: Path) -> float:
+    """Validation perplexity after the last epoch."""
+    rows = list(read_jsonl(path))
+    value = rows[-1].get(SCORE) if rows else None
+    if not isinstance(value, int | float):
+        raise InputError("its last epoch has no number", file=path, key=SCORE, value=value)
+    return float(value)
+
+
+def row_of(trial: TrialSpec, score: float, *, is_best: bool) -> Row:
+    """A line of the table."""
+    settings = {name: getattr(trial.settings, name) for name in SETTINGS}
+    return {
+        "method": ", ".join(method_of(trial)),
+        "recipe": trial.recipe,
+        **settings,
+        "run": trial.run,
+        SCORE: score,
+        "best": is_best,
+    }

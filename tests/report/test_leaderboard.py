@@ -1,0 +1,324 @@
+"""Leaderboards: who may stand by what is certified, who is ahead by a naive test, and that nothing
+is dropped in silence.
+"""
+
+import csv
+import json
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from leaders import TOKENS, board, certificate, ranked, write
+from scipy.stats import ttest_rel
+
+from confide.errors import InputError
+from confide.report.leaderboard.cells import (
+    BETTER,
+    NOBODY,
+    ONE_SEED,
+    OPEN,
+    OURS_ALONE,
+    PAPERS_ALONE,
+    WORSE,
+    Entry,
+    cells,
+    standing,
+)
+from confide.report.leaderboard.standing import CAUGHT, MISSED, RECORD, claimed
+from confide.stages.leaderboard import leaderboard
+
+DELTA = 8e-5
+ROWS = {  # name -> method, covered, deduplicated, bits per character
+    "redacted": ("redacted", False, False, 3.0),
+    "dpsgd": ("dpsgd", False, False, 2.5),
+    "crt": ("crt", False, True, 2.6),
+    "jft": ("jft", False, False, 2.0),
+    "cover_jft": ("jft", True, False, 2.2),
+    "once_jft": ("jft", True, True, 2.1),
+    "once_selective": ("selective", True, True, 2.4),
+}
+
+
+def made(method, epsilon, dedup=False, bits=2.0, **changed):
+    """What a leaderboard reads of a run."""
+    run = ranked(method, method, 0, dedup=dedup)
+    return SimpleNamespace(
+        run=run,
+        certificate=certificate(run.run, method, epsilon, dedup, **changed),
+        evaluation={"bits_per_character": bits},
+        attacks={},
+    )
+
+
+def row(name, method, epsilon, bits, *, covered=False, dedup=False, dataset="plain", **changed):
+    """An entry with these bits per character, seed by seed."""
+    runs = [
+        ranked(name, method, seed, covered=covered, dedup=dedup, dataset=dataset)
+        for seed in range(len(bits))
+    ]
+    found = {
+        seed: made(method, epsilon, dedup, value, **changed) for seed, value in enumerate(bits)
+    }
+    return Entry(tuple(runs), found, dict.fromkeys(found, "stands"), DELTA)
+
+
+# Who may stand
+# -------------------------------------------------------------------------------------------------
+
+
+def test_a_run_stands_by_what_is_certified_and_not_by_what_was_asked_for():
+    able = row("asked_8", "dpsgd", 2.99, [2.0])
+    beyond = row("asked_3", "dpsgd", 3.01, [1.0], dataset="other")
+    for cell in (CAUGHT, MISSED, RECORD):
+        assert standing([able, beyond], cell, 3.0) == [able]
+        assert standing([able, beyond], cell, 1.0) == []
+        assert len(standing([able, beyond], cell, 8.0)) == 2
+
+
+@pytest.mark.parametrize(
+    "method, covered, finite",
+    [
+        ("redacted", False, {CAUGHT}),
+        ("dpsgd", False, {CAUGHT, MISSED, RECORD}),
+        ("crt", False, {CAUGHT, MISSED}),
+        ("jft", False, {CAUGHT}),
+        ("jft", True, {CAUGHT, MISSED}),
+        ("redacted", True, {CAUGHT, MISSED}),
+        ("selective", True, {CAUGHT, MISSED}),
+    ],
+)
+def test_what_a_method_may_claim(method, covered, finite):
+    """Points of CRT's public pool are read without noise: it protects no record whatever."""
+    found = {
+        cell
+        for cell in (CAUGHT, MISSED, RECORD)
+        if claimed(made(method, 3.0), cell, covered=covered, delta=DELTA).epsilon < math.inf
+    }
+    assert found == finite
+
+
+@pytest.mark.parametrize(
+    "change", [{"relation": "add_or_remove"}, {"delta": 1e-4}, {"epsilon": "inf"}]
+)
+def test_a_claim_of_another_kind_does_not_count(change):
+    result = made("dpsgd", 3.0, secret_missed=change)
+    assert claimed(result, MISSED, covered=False, delta=DELTA).epsilon == math.inf
+    assert claimed(result, CAUGHT, covered=False, delta=DELTA).epsilon == 3.0
+
+
+def test_a_claim_about_another_unit_does_not_count():
+    usual = row("dpsgd", "dpsgd", 3.0, [2.0])
+    about = {"unit": "one secret within one whole dialogue"}
+    other = row("other", "dpsgd", 3.0, [1.0], dataset="other", secret_missed=about)
+    tokens = row("selective", "selective", 3.0, [1.5], covered=True)
+    assert tokens.claims[MISSED].unit == TOKENS
+    assert standing([usual, other, tokens], MISSED, 3.0) == [usual, tokens]
+    assert standing([tokens, usual, other], MISSED, 3.0) == [tokens, usual]
+
+
+def test_a_claim_names_what_it_rests_on():
+    def rests(method, cell, covered, dedup=False):
+        return claimed(made(method, 3.0, dedup), cell, covered=covered, delta=DELTA).rests
+
+    assert rests("dpsgd", MISSED, False) == rests("dpsgd", RECORD, False) == "nothing more"
+    assert rests("jft", CAUGHT, False) == "the policy finds it, whatever stands around it"
+    assert rests("jft", MISSED, False) == rests("crt", RECORD, False) == "nothing is claimed"
+    assert "second policy notices it (not so: 1 % of the worst kind, at most 5 %)" in rests(
+        "crt", MISSED, False
+    )
+    words = rests("jft", MISSED, True, dedup=True)
+    assert "the cover hides it whole (not so: 0 % of the worst kind, at most 3 %)" in words
+    assert "all copies of its text are meant (of one alone: ε ∞)" in words
+    assert "number of tokens is public" in rests("selective", CAUGHT, True)
+
+
+def test_of_rows_that_differ_in_their_budget_the_dearest_that_may_stand_counts():
+    """Not the better one: that would be chosen on the text that it is tested on."""
+    cheap, dear, dearest = (row(f"jft_{e}", "jft", e, [b]) for e, b in ((1, 1.0), (3, 2.0), (8, 3)))
+    assert standing([dearest, cheap, dear], CAUGHT, 3.0) == [dear]
+    claims_nothing = [row(f"crt_{e}", "crt", e, [2.0], dedup=True) for e in (1, 8, 3)]
+    assert [one.first.name for one in standing(claims_nothing, CAUGHT, 1.0)] == ["crt_8"]
+
+
+# Who is ahead
+# -------------------------------------------------------------------------------------------------
+
+
+def corrected(p_values):
+    """Holm (1979), as its definition has it."""
+    order = sorted(p_values)
+    return [
+        min(1.0, max((len(order) - rank) * q for rank, q in enumerate(order) if q <= p))
+        for p in p_values
+    ]
+
+
+def compared(rows, **more):
+    spec = board({"Panel": [run for one in rows for run in one.runs]}, **more)
+    return cells(spec, {"study0": rows})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_verdicts_are_those_of_a_naive_test(seed):
+    rng = np.random.default_rng(seed)
+    rows = []
+    for name, (method, covered, dedup, _) in ROWS.items():
+        for epsilon in (1, 3, 8):
+            bits = 2 + 0.03 * rng.normal() - 0.01 * covered * seed + 0.004 * rng.normal(size=5)
+            rows.append(
+                row(f"{name}_{epsilon}", method, epsilon, bits, covered=covered, dedup=dedup)
+            )
+    found = compared(rows)
+    p_values = []
+    for cell in found:
+        stand = standing(rows, cell.secret, cell.epsilon)
+        sides = [
+            [one for one in stand if one.first.covered is covered] for covered in (False, True)
+        ]
+        values = [[list(one.each("bits_per_character").values()) for one in side] for side in sides]
+        if not all(values):
+            assert cell.p is None and cell.verdict in (PAPERS_ALONE, OURS_ALONE, NOBODY)
+            continue
+        papers, ours = (min(side, key=np.mean) for side in values)
+        difference = np.subtract(ours, papers)
+        assert cell.difference.value == pytest.approx(difference.mean())
+        assert cell.difference.ends == pytest.approx(
+            ttest_rel(ours, papers).confidence_interval(), abs=1e-12
+        )
+        winner, side, others = (
+            (ours, values[1], values[0])
+            if difference.mean() < 0
+            else (papers, values[0], values[1])
+        )
+        tests = [ttest_rel(winner, other, alternative="less").pvalue for other in others]
+        p_values.append(min(1.0, 2 * max(tests) * len(side)))
+        assert cell.p == pytest.approx(p_values[-1])
+    tested = [cell for cell in found if cell.p is not None]
+    for cell, p in zip(tested, corrected(p_values), strict=True):
+        assert cell.corrected == pytest.approx(p)
+        side = BETTER if cell.difference.value < 0 else WORSE
+        assert cell.verdict == (side if p < 0.05 else OPEN)
+
+
+def test_equal_methods_are_seldom_said_to_differ():
+    """Bits of seven methods from one distribution: in at most 5 % of leaderboards any verdict."""
+    rng = np.random.default_rng(7)
+    alarms = 0
+    for _ in range(200):
+        rows = [
+            row(name, method, 1, rng.normal(2, 0.1, size=3), covered=covered, dedup=dedup)
+            for name, (method, covered, dedup, _) in ROWS.items()
+        ]
+        alarms += any(cell.verdict in (BETTER, WORSE) for cell in compared(rows))
+    assert alarms <= 18  # 99 % of binomial(200, 0.05) lie there or below
+
+
+def test_one_seed_shows_nothing():
+    rows = [row("dpsgd", "dpsgd", 3, [3.0]), row("cover", "jft", 3, [1.0], covered=True)]
+    verdicts = {(cell.secret, cell.epsilon): cell.verdict for cell in compared(rows)}
+    assert verdicts[MISSED, 3.0] == ONE_SEED
+    assert verdicts[RECORD, 3.0] == PAPERS_ALONE
+    assert verdicts[MISSED, 1.0] == NOBODY
+
+
+# What is written
+# -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A leaderboard of two panels, the second of one seed, and a function that makes it."""
+    rng = np.random.default_rng(3)
+    panels = {"Corpus, LSTM": [], "Corpus, GPT-2": []}
+    for title, seeds in (("Corpus, LSTM", 5), ("Corpus, GPT-2", 1)):
+        for name, (method, covered, dedup, bits) in ROWS.items():
+            for epsilon in (1, 3):
+                for seed in range(seeds):
+                    called = f"{name}_{epsilon}{'_gpt2' * (seeds == 1)}"
+                    run = ranked(called, method, seed, covered=covered, dedup=dedup)
+                    panels[title].append(run)
+                    value = bits + 0.1 * (epsilon == 1) + 0.005 * rng.normal()
+                    write(tmp_path, run, epsilon, value)
+    spec = board(panels)
+
+    def make(name="out"):
+        folders = {"results": tmp_path / "results", "models": tmp_path / "models"}
+        leaderboard(spec, **folders, output=tmp_path / name)
+        lines = (tmp_path / name / "cells.csv").read_text().splitlines()
+        text = (tmp_path / name / "leaderboard.md").read_text()
+        return {
+            (line["study"], line["secret"], float(line["epsilon"])): line
+            for line in csv.DictReader(lines)
+        }, text
+
+    return SimpleNamespace(root=tmp_path, spec=spec, make=make)
+
+
+def runs_folder(written, run):
+    return written.root / "results" / "runs" / run
+
+
+def test_a_leaderboard_names_winners_and_losers(written):
+    found, text = written.make()
+    assert len(found) == 2 * 3 * 3
+    caught = found["study0", CAUGHT, 3.0]
+    assert (caught["papers_name"], caught["ours_name"]) == ("jft_3", "once_jft_3")
+    assert caught["verdict"] == WORSE and float(caught["difference"]) == pytest.approx(
+        0.1, abs=0.01
+    )
+    missed = found["study0", MISSED, 1.0]
+    assert (missed["papers_name"], missed["ours_name"]) == ("dpsgd_1", "once_jft_1")
+    assert missed["verdict"] == BETTER and float(missed["difference_high"]) < 0
+    assert found["study0", RECORD, 8.0]["verdict"] == PAPERS_ALONE
+    assert found["study1", MISSED, 1.0]["verdict"] == ONE_SEED
+    assert "Missing" not in text and "so far" not in text and "audit speaks" not in text
+    assert "| the cover hides" not in text and "theirs: nothing more; ours: the cover hides" in text
+    for name in ("leaderboard.png", "leaderboard.svg", "rows.csv"):
+        assert (written.root / "out" / name).stat().st_size > 1000
+    written.make("again")
+    for file in (written.root / "out").iterdir():
+        assert file.read_bytes() == (written.root / "again" / file.name).read_bytes()
+
+
+@pytest.mark.parametrize("file", ["evaluate.json", "certificate.json", "game.json"])
+def test_a_missing_run_is_named(written, file):
+    (runs_folder(written, "once_jft_1/g0.1-s4") / file).unlink()
+    found, text = written.make()
+    assert "Missing runs: once_jft_1 (seeds 4)." in text
+    assert "significantly better, so far" in text
+    assert found["study0", MISSED, 1.0]["ours_seeds"] == "4"
+    assert {line["missing"] for key, line in found.items() if key[0] == "study0"} == {"1"}
+    assert {line["missing"] for key, line in found.items() if key[0] == "study1"} == {"0"}
+
+
+def test_a_leaderboard_without_any_run_says_so(written):
+    for run in (run for panel in written.spec.panels for run in panel.runs):
+        (runs_folder(written, run.run) / "evaluate.json").unlink()
+    found, text = written.make()
+    assert {line["verdict"] for line in found.values()} == {NOBODY}
+    assert text.count("Missing runs:") == 2
+
+
+def test_a_run_whose_audit_refutes_it_is_out_and_named(written):
+    for run in written.spec.panels[0].runs:
+        if run.name in ("once_jft_1", "once_jft_3"):
+            write(written.root, run, 1, 0.5, telling=True)
+    found, text = written.make()
+    assert found["study0", MISSED, 1.0]["ours_name"] == "cover_jft_1"
+    line = next(line for line in text.splitlines() if "audit speaks" in line)
+    assert "once_jft_1 (seeds 0, 1, 2, 3, 4)" in line and "once_jft_3" in line
+
+
+def test_an_audit_of_other_weights_is_out(written):
+    path = runs_folder(written, "once_jft_1/g0.1-s0") / "game.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"weights": "b" * 64}))
+    assert "once_jft_1 (seeds 0)" in written.make()[1]
+
+
+def test_a_damaged_file_leaves_nothing_behind(written):
+    path = runs_folder(written, "dpsgd_1/g0.1-s0") / "certificate.json"
+    path.write_text('{"claims": []}')
+    with pytest.raises(InputError, match=r"certificate.json"):
+        written.make()
+    assert not (written.root / "out").exists()
