@@ -201,6 +201,19 @@ def test_paths_before_the_star_are_arguments_without_a_flag():
         parser.parse_args(["--flag"])
 
 
+def test_a_path_with_a_default_may_be_left_out():
+    import argparse
+
+    def command(folder: Path = Path("here"), *, size: int = 1) -> None:
+        """folder: where."""
+
+    parser = argparse.ArgumentParser()
+    cli.add_flags(parser, command)
+    assert parser.parse_args([]).folder == Path("here")
+    assert parser.parse_args(["there"]).folder == Path("there")
+    assert "where. (default: here)" in parser.format_help()
+
+
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_every_option_of_a_users_command_says_what_it_is_for(name):
     import argparse

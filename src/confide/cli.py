@@ -125,7 +125,8 @@ def add_flags(parser: argparse.ArgumentParser, function: Callable[..., None]) ->
     """One flag per parameter: `spec` takes JSON or @file, Path one path, list[Path] several.
 
     A default, or None among the types, makes a flag optional. A Path, or a list of them, before
-    the * of the signature is an argument without a flag.
+    the * of the signature is an argument without a flag, and may be left out where it has a
+    default.
     """
     hints = typing.get_type_hints(function)
     words = words_on(function)
@@ -136,7 +137,11 @@ def add_flags(parser: argparse.ArgumentParser, function: Callable[..., None]) ->
         optional = NoneType in typing.get_args(hints[parameter.name])
         if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and kind in (Path, list[Path]):
             nargs = None if kind is Path else "+"
-            parser.add_argument(parameter.name, type=Path, nargs=nargs, help=said)
+            default = None
+            if parameter.default is not parameter.empty:
+                nargs, default = "?", parameter.default
+                said = f"{said or ''} (default: {default})".lstrip()
+            parser.add_argument(parameter.name, type=Path, nargs=nargs, default=default, help=said)
         elif spec_classes(kind):
             description = inspect.getdoc(kind)
             parser.add_argument(flag, required=not optional, metavar="JSON|@FILE", help=description)

@@ -77,6 +77,22 @@ def points_with(
     ],
 )
 def test_the_cut_into_points(counts, cut, unit):
+    counts = tuple(10 * count for count in counts)
+    assert unit_of(corpus_with(*counts, cut))[0] == unit
+
+
+@pytest.mark.parametrize(
+    ("counts", "cut", "unit"),
+    [
+        ((100, 499, 1400), {}, "sentence"),
+        ((100, 499, 1400), {"sentence": 1}, "turn"),
+        ((100, 499, 499), {}, "turn"),
+        ((400, 500, 510), {}, "turn"),
+        ((400, 450, 510), {}, "sentence"),
+        ((100, 100, 499), {}, "sentence"),
+    ],
+)
+def test_a_cut_that_leaves_too_few_points_gives_way_to_a_smaller_one(counts, cut, unit):
     assert unit_of(corpus_with(*counts, cut))[0] == unit
 
 

@@ -91,6 +91,33 @@ def test_plain_text_is_a_corpus_too(tmp_path, capsys, monkeypatch):
     assert list(load().policies) == ["identifiers", "everything"]
 
 
+def test_a_pass_is_bounded_in_tokens_so_that_one_long_text_costs_no_more(corpus, monkeypatch):
+    assert main(["init", str(corpus)]) == 0
+    monkeypatch.chdir(corpus.parent)
+    assert {recipe.physical_tokens for recipe in load().recipes.values()} == {16_384}
+
+
+def test_too_few_documents_of_many_sentences_are_cut_into_these(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "corpus.txt"
+    path.write_text("".join("It is so. That was all. " * 4 + f"Bye {n}.\n" for n in range(200)))
+    assert main(["init", str(path)]) == 0
+    monkeypatch.chdir(tmp_path)
+    assert load().datasets["mine"].point == "sentence"
+
+
+def test_the_file_names_what_runs_it_here(corpus, monkeypatch):
+    monkeypatch.chdir(corpus.parent)
+    assert main(["init", corpus.name]) == 0
+    assert "`confide run -n` says what a change reruns" in Path("params.yaml").read_text()
+
+
+def test_another_encoding_is_one_line_that_names_the_flag(tmp_path, capsys):
+    path = tmp_path / "corpus.txt"
+    path.write_bytes("Grüße\n".encode("latin-1") * 600)
+    assert main(["init", str(path)]) == 2
+    assert "`confide init --encoding cp1252`" in capsys.readouterr().err
+
+
 def test_what_is_there_is_kept(corpus, capsys):
     target = corpus.parent / "params.yaml"
     target.write_text("mine")

@@ -130,6 +130,10 @@ def test_what_is_unknown_or_infinite_is_printed_as_such(base):
     assert values[4] == (
         "2 found in 3 files; there was nothing to look for in some; not made of other"
     )
+    planted = {"totals": {"hits": 0, "files": 3}, "secrets": {"marked": 0}}
+    assert list(numbers(one, {"crt": planted}).values())[4] == (
+        "0 found in 3 files; only planted secrets were looked for, as corpora mark none"
+    )
     estimated = [row | {"exposure_max_estimated_high": 99.0} for row in rows]
     assert numbers(estimated, {})["largest exposure, worst model"].startswith("99 bits")
 
@@ -221,7 +225,7 @@ def test_a_model_that_gave_its_secrets_away_is_not_the_one_without_secrets(base,
     assert for_need(chosen(base, leaky), "secrets that the policy catches").row == "crt"
     only = [r for r in leaky if r.run.name in ("redacted", "nonprivate")]
     found = for_need(chosen(base, only), "secrets that the policy catches")
-    assert found.row == "redacted" and "⚠ it remembers: chance gives at most" in found.why
+    assert found.row == "redacted" and "⚠ it may remember: chance gives" in found.why
 
 
 def test_perplexity_of_secrets_and_of_all_tokens_decides_nothing(base, results):

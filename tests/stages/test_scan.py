@@ -77,7 +77,7 @@ def test_a_clean_study(study):
     scan(ScanSpec(), **study)
     first = study["output"].read_bytes()
     report = json.loads(first)
-    counts = {"secrets": 7, "searched": 5, "too_short": 1, "public": 1}
+    counts = {"secrets": 7, "marked": 4, "searched": 5, "too_short": 1, "public": 1}
     assert counts.items() <= report["secrets"].items()
     assert report["secrets"]["labels"] == {
         "name": 1,
@@ -89,6 +89,18 @@ def test_a_clean_study(study):
     assert report["totals"] == {"files": 2, "bytes": len(TEXT) + 22, "hits": 0, "leaking_files": 0}
     scan(ScanSpec(), **study)
     assert study["output"].read_bytes() == first
+
+
+def test_a_corpus_that_marks_nothing_is_not_called_searched(study):
+    rows = [{"key": "a", "text": f"My ID is: {CANARY}", "gold": [[10, 16, "canary", 1.0]]}]
+    write_jsonl(study["points"][0], rows)
+    page = study["output"].with_name("scan.html")
+    scan(ScanSpec(), **study, html=page)
+    report = json.loads(study["output"].read_bytes())
+    assert report["secrets"]["marked"] == 0 and report["secrets"]["searched"] == 3
+    assert "the corpus marks no secrets of its own" in page.read_text()
+    scan(ScanSpec(), **study | {"canaries": []}, html=page)
+    assert "marks no secrets" not in page.read_text()
 
 
 @pytest.mark.parametrize(

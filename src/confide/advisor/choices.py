@@ -10,8 +10,6 @@ from bisect import bisect_left
 from collections.abc import Collection
 from typing import NamedTuple, get_args
 
-import numpy as np
-
 from confide.advisor.survey import UNITS, Corpus, Points, Presets
 from confide.dp.accounting.audit_power import TIMES, mu_of, power
 from confide.dp.accounting.curves import gaussian_curve
@@ -35,6 +33,7 @@ POLICIES: dict[str, tuple[PresetName, ...]] = {
 DOUBTFUL: tuple[PresetName, ...] = ("number", "email", "link", "capitals", "name")
 TRUSTED = 100  # held-out secrets from which on it is trusted if it fires on the points of all
 SPARED = 0.1  # share of the points that it must spare to be worth a condition in the certificate
+SMALLER = {"turn": ["sentence"], "sentence": [], "dialogue": ["turn", "sentence"]}  # cuts
 MOST_COINS = 1000
 OFTEN = 0.85
 # secrets of a label in train, and in test, from which on membership of that label is attacked
@@ -59,7 +58,6 @@ class Choice(NamedTuple):
     inclusion: int
     batch: int
     noisy_batch: int
-    physical_batch: int
     epochs: int
     attacked: str | None  # label of the secrets whose membership is attacked
 
@@ -100,7 +98,8 @@ def doubtful() -> PolicySpec:
 def unit_of(corpus: Corpus) -> tuple[str, str]:
     """A cut into points, and why.
 
-    It is the smallest that leaves secrets whole and does not take sentences apart needlessly.
+    It is the smallest that leaves secrets whole and does not take sentences apart needlessly. Where
+    it leaves too few points to train on, it is the largest smaller one that has enough.
     """
     several = sum(corpus.points["turn"].values()) > 1.5 * corpus.lines
     long = sum(corpus.points["sentence"].values()) > 3 * corpus.lines
@@ -111,6 +110,10 @@ def unit_of(corpus: Corpus) -> tuple[str, str]:
         "dialogue": "texts are short: each is a point",
     }
     if not (cut := corpus.cut[unit]):
+        if corpus.points[unit]["train"] < LEAST:
+            for smaller in SMALLER[unit]:
+                if corpus.points[smaller]["train"] >= LEAST and not corpus.cut[smaller]:
+                    return smaller, f"of {unit}s there are fewer than {LEAST} to train on"
         return unit, why[unit]
     whole = next(
         larger for larger in (*UNITS[UNITS.index(unit) :], "dialogue") if not corpus.cut[larger]
@@ -125,7 +128,7 @@ def policy_of(points: Points) -> tuple[str, str]:
     """
     held_out = points.held_out.total()
     if not held_out:
-        what = "all that hit, but for those that go by capitals"
+        what = "all that hit, but for those that go by capitals: names stay as they are"
         return "identifiers", f"no held-out secrets are known: {what}"
     hidden = {name: effect.hidden.total() for name, effect in points.effects.items()}
     best = max(POLICIES, key=lambda name: hidden[name])  # the first of equals
@@ -196,7 +199,6 @@ def choose(
     labels = [label for label, _ in corpus.labels().most_common() if _attackable(corpus, label)]
     conservative = conservative_of(points)[0]
     noisy = points.noisy / points.sampled if conservative == "doubtful" else 1
-    long = float(np.quantile(points.lengths, 0.95))
     game = coins_of(epsilon, delta, train // 4)
     # adding a record costs about half of what replacing one does
     inclusion = coins_of(0.5 * epsilon, delta, train // 4, reach=(5,)) if game else 0
@@ -218,7 +220,6 @@ def choose(
         inclusion=inclusion,
         batch=near(train / 256, 16, 128),
         noisy_batch=near(train / 8 * noisy, 16, 1024),
-        physical_batch=near(16_384 / max(1.0, long), 8, 256),
         epochs=6 if train < 20_000 else 4 if train < 200_000 else 2,
         attacked=labels[0] if labels else None,
     )

@@ -102,7 +102,9 @@ def effects(points: Points, choice: Choice) -> Iterator[str]:
 
 def settings(corpus: Corpus, points: Points, choice: Choice, public: str | None) -> Iterator[str]:
     """What params.yaml says, and why."""
-    source = f"of {public}" if public else "of simulated text (of other text: --public FILE)"
+    source = (
+        f"of {public}" if public else "of simulated English text (of other text: --public FILE)"
+    )
     delta = f"epsilon at delta {choice.delta:g}, which is below 1 / {choice.points:,} points"
     audit = ("updates", "too little text to plant enough sentences for this epsilon")
     if choice.game:

@@ -5,19 +5,20 @@ from collections.abc import Sequence
 from string import Template
 
 from confide.advisor.choices import DOUBTFUL, Choice
-from confide.specs import CorpusSpec
+from confide.specs import CorpusSpec, MailSpec
 
 SIMULATED = (
     "{ reader: customersim, variant: public, sizes: { train: 1000, valid: 100, test: 100 }, "
     "seed: 2222 }"
 )
+# of a pass over texts, padding included: about a gigabyte for the model here
+PASS_TOKENS = 16_384
 PAGE = Template("""\
-# One corpus of your own, and what to train on it. Everything here may be changed; `snakemake -n` \
+# One corpus of your own, and what to train on it. Everything here may be changed; `$program -n` \
 says what a change reruns.
 
 corpora:
-  mine: # which documents are for validation and test is drawn, author by author, unless lines \
-say so ("split")
+  mine: # which documents are for validation and test is drawn, $drawn
 $corpus
   public: $public # needs no protection: for the vocabulary, and to start from
 
@@ -56,16 +57,16 @@ $conservative, tokenizer: words }
 models:
   lstm: { kind: lstm, embedding: $width, hidden: $width }
 
-recipes: # physical_batch_size bounds memory, and changes nothing else
-  warm: { lr: 0.01, batch_size: 32, epochs: 2 }
-  exact: { lr: 0.01, batch_size: $batch, epochs: $epochs, physical_batch_size: $physical_batch }
+recipes: # physical_tokens bounds memory, however long a text is, and changes nothing else
+  warm: { lr: 0.01, batch_size: 32, epochs: 2, physical_tokens: $pass_tokens }
+  exact: { lr: 0.01, batch_size: $batch, epochs: $epochs, physical_tokens: $pass_tokens }
   noisy:
     lr: 0.004
     noisy_lr: 0.02
     batch_size: $batch
     noisy_batch_size: $noisy_batch
     epochs: $epochs
-    physical_batch_size: $physical_batch
+    physical_tokens: $pass_tokens
 
 privacy: # delta: less than 1 / $points, the number of your points; `unit: author` hides all of a \
 person (no canaries then)
@@ -91,8 +92,17 @@ select: [own]
 """)
 
 
-def as_yaml(choice: Choice, corpus: CorpusSpec, public: CorpusSpec | None = None) -> str:
-    """The whole file; paths are as seen from the folder that it lies in."""
+def as_yaml(
+    choice: Choice,
+    corpus: CorpusSpec,
+    public: CorpusSpec | None = None,
+    *,
+    program: str = "snakemake",
+) -> str:
+    """The whole file; paths are as seen from the folder that it lies in.
+
+    program: what runs it.
+    """
     attacks = {"exposure": "{ kind: exposure }"}
     if choice.game:
         attacks["game"] = f"{{ kind: game, delta: {choice.delta:g} }}"
@@ -107,6 +117,9 @@ def as_yaml(choice: Choice, corpus: CorpusSpec, public: CorpusSpec | None = None
     numbers["labels"] = f", labels: [{labels}]" if labels else ""
     return PAGE.substitute(
         numbers,
+        program=program,
+        pass_tokens=PASS_TOKENS,
+        drawn=drawn(corpus),
         corpus="\n".join(f"    {line}" for line in reader(corpus)),
         public=SIMULATED if public is None else f"{{ {', '.join(reader(public))} }}",
         patterns=preset(choice.presets),
@@ -116,6 +129,13 @@ def as_yaml(choice: Choice, corpus: CorpusSpec, public: CorpusSpec | None = None
         listed=", ".join(attacks),
         figures="tradeoff, utility, exposure, frontier" + ", membership" * bool(choice.attacked),
     )
+
+
+def drawn(spec: CorpusSpec) -> str:
+    """How a reader parts documents for validation and test from the others."""
+    if isinstance(spec, MailSpec):
+        return "for each sender"
+    return 'author by author, unless lines say so ("split")'
 
 
 def reader(spec: CorpusSpec) -> list[str]:

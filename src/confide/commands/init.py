@@ -28,6 +28,7 @@ from confide.errors import InputError
 from confide.files.encodings import Encoding
 from confide.files.io import write_text
 from confide.output.escaping import say, terminal
+from confide.runtime.packaged import program
 from confide.specs import CorpusSpec
 from confide.types import SPLITS
 
@@ -79,7 +80,7 @@ def init(
     points.presets = survey
     choice = choose(corpus_counts, points, unit, epsilon, secret)
     places = [seen_from(folder, each) for each in (spec, other) if each is not None]
-    write_text(target, as_yaml(choice, *places))
+    write_text(target, as_yaml(choice, *places, program=program()))
     say(f"{corpus}: {description}", "")
     say(*screen(corpus_counts, points, choice, str(public) if public else None).split("\n"))
     say("", f"written: {target}; next: {command(folder)}")
@@ -146,7 +147,6 @@ def path_from(folder: Path, file: Path) -> str:
 
 
 def command(folder: Path) -> str:
-    """What to run: Snakemake itself in a checkout, `confide run` anywhere else."""
-    program = "snakemake" if Path("Snakefile").exists() else "confide run"
+    """What to run next."""
     is_here = folder.resolve() == Path.cwd()
-    return program if is_here else f"{program} -d {shlex.quote(str(folder))}"
+    return program() if is_here else f"{program()} -d {shlex.quote(str(folder))}"

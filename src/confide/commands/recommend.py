@@ -1,6 +1,6 @@
-"""`confide recommend FOLDER`: which policies and method fit a target epsilon, with prices.
+"""`confide recommend [FOLDER]`: which policies and method fit a target epsilon, with prices.
 
-FOLDER is where Snakemake was told to work (`-d`), after `snakemake prepare` at least. Only counts
+FOLDER is where Snakemake was told to work (`-d`), after its target `prepare` at least. Only counts
 and rates are read.
 """
 
@@ -26,6 +26,7 @@ from confide.files.io import read_file, read_object
 from confide.output.escaping import say
 from confide.provenance.terms import read_before, terms
 from confide.report.tables.table import show, table_lines
+from confide.runtime.packaged import program
 from confide.specs import NeighboursSpec, Params, RecallSpec
 from confide.specs.files import NeighboursFile, RecallFile
 from confide.train.evaluation import share_of
@@ -49,7 +50,7 @@ UNTOUCHED = "untouched"  # the method that trains nothing
 
 
 def recommend(
-    folder: Path,
+    folder: Path = Path(),
     *,
     epsilon: float = 3.0,
     unit: str = "secret",
@@ -164,7 +165,8 @@ def read(params: Params, run: Run) -> tuple[dict[str, Any], dict[str, Any], Part
     for path in (recall, neighbours):
         if not path.is_file():
             raise InputError(
-                "is not there yet: `snakemake prepare` measures the policies", file=path.resolve()
+                f"is not there yet: `{program()} prepare` measures the policies",
+                file=path.resolve(),
             )
     counted = read_file(recall, RecallFile)
     rates = read_file(neighbours, NeighboursFile)
@@ -189,7 +191,7 @@ def check_terms(
     """
     message = (
         "is not what params.yaml says, so this was measured on something else: "
-        "`snakemake prepare` measures again"
+        f"`{program()} prepare` measures again"
     )
     measured_terms = measured.get("terms") or {}
     expected_terms = terms(spec.text, spec.redact, getattr(spec, "partition", None))

@@ -124,7 +124,8 @@ def unknown(certified: dict[str, Any]) -> list[str]:
         return []
     on_pi = not any(claim["name"] == "bayesian" for claim in certified["claims"])
     on_pi_c = certified["headline"]["condition"] == CONSERVATIVE
-    return [f"how many secrets the policy misses is {UNKNOWN}"] if on_pi or on_pi_c else []
+    reason = f"how many secrets the policy misses is {UNKNOWN}; `confide review` finds a bound"
+    return [reason] if on_pi or on_pi_c else []
 
 
 def assemble(

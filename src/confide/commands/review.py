@@ -24,6 +24,7 @@ from confide.reviews.server import serve
 from confide.reviews.session import Session
 from confide.reviews.tally import counts_of
 from confide.reviews.terminal import review as in_terminal
+from confide.runtime.packaged import program
 from confide.specs import NeighboursSpec, Params
 
 CONFIDENCE: float = NeighboursSpec.model_fields["confidence"].default
@@ -57,8 +58,8 @@ def review(
     labels: further ones than the policy has, with commas between.
     gamma: the miss rate of the runs.
     terminal: ask in the terminal, not in a browser.
-    InputError where the review in `output` is of other text, or was drawn in another way than is
-    asked for.
+    Errors: InputError where the review in `output` is of other text, or was drawn in another way
+    than is asked for.
     Guarantees: nothing but offsets, labels and `by` is written, for the owner alone.
     """
     project = params.parent
@@ -74,7 +75,8 @@ def review(
     measured_on = terms_of(load_params(params), params, dataset, gamma)
     for file in files.values():
         if not file.is_file():
-            raise InputError("is not there: run `snakemake prepare` before", file=file)
+            message = f"is not there: run `{program()} prepare` before"
+            raise InputError(message, file=file)
     options = {"size": size, "seed": seed, "most": most, "by": by}
     if path.exists():
         begun = load(path)
@@ -88,7 +90,7 @@ def review(
         begun, sample = begin(settings, labels, measured_on, files)
         save(path, begun)
     read(Session(begun, sample, path), terminal=terminal)
-    say(f"next: `review: {path_from(project, path)}` of the dataset in {params}, then snakemake")
+    say(f"next: `review: {path_from(project, path)}` of the dataset in {params}, then {program()}")
 
 
 def terms_of(params: Params, file: Path, dataset: str, gamma: float) -> dict[str, Any]:

@@ -20,7 +20,10 @@ MARKS = {
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
 ENDS = {"utf-16-le": b"\n\0", "utf-16-be": b"\0\n"}  # of lines, where a character is two bytes
-OTHERWISE = "; is it in another encoding? `encoding: cp1252` (Windows) or latin-1"
+OTHERWISE = (
+    "; is it in another encoding? `encoding: cp1252` (Windows) or latin-1; "
+    "`confide init --encoding cp1252`"
+)
 
 
 def codec_of(path: Path, named: Encoding | None = None) -> str:

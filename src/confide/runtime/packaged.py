@@ -28,6 +28,11 @@ def folder() -> Path:
     raise InputError("this installation has no Snakefile: install confide again", file=PACKAGE)
 
 
+def program() -> str:
+    """What a user calls in this folder: Snakemake itself in a checkout, elsewhere `confide run`."""
+    return "snakemake" if Path("Snakefile").exists() else "confide run"
+
+
 def command(options: Sequence[str]) -> list[str]:
     """The command line of Snakemake with this workflow; `options` follow as they are.
 

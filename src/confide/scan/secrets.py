@@ -28,6 +28,14 @@ def collect(points: list[Path], canaries: list[Path]) -> dict[str, str]:
     return labels
 
 
+def marked(labels: dict[str, str], canaries: list[Path]) -> int:
+    """How many of these secrets are the corpus's own: nobody planted them."""
+    own = set(labels)
+    for path in canaries:
+        own -= {text for text, _ in planted(read_json(path), "")}
+    return len(own)
+
+
 def gold(points: Path) -> Iterator[tuple[str, str]]:
     """Gold spans of all splits. InputError where one does not lie in its text."""
     for key, text, spans in read_rows(points, "key", "text", "gold"):

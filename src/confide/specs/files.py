@@ -360,9 +360,14 @@ class ScanTotals(File):
     hits: Count
 
 
+class ScanSecrets(File):
+    marked: Count = 1  # of the corpus's own; scans of earlier versions do not say
+
+
 class ScanFile(File):
     """Of a search for secrets, what a report shows."""
 
+    secrets: ScanSecrets | None = None
     totals: ScanTotals
     warning: str | None = None
 

@@ -23,7 +23,7 @@ from confide.output.escaping import warn
 from confide.report.pages import search as pages
 from confide.scan.containers import files_of, searchable, streams
 from confide.scan.search import Searcher
-from confide.scan.secrets import collect, texts
+from confide.scan.secrets import collect, marked, texts
 from confide.scan.variants import length
 from confide.specs import ScanSpec
 
@@ -70,6 +70,7 @@ def scan(
             bar.update(size)
     counts = {
         "secrets": len(labels),
+        "marked": marked(labels, canaries),
         "too_short": len(labels) - len(wanted),
         "public": len(known),
         "searched": len(wanted) - len(known),

@@ -147,7 +147,7 @@ def why(row: Row) -> str:
         reasons.append("what it remembers was not measured")
     elif rank == 2:
         chance = show(row["exposure_null_max_high"])
-        reasons.append(f"⚠ it remembers: chance gives at most {chance} bits")
+        reasons.append(f"⚠ it may remember: chance gives {chance} bits or less, 39 times of 40")
     if worse_than_unigram(row):
         reasons.append(f"⚠ worse than a unigram model, {show(row['ppl_unigram_redacted'])}. {HELP}")
     return ", ".join(reasons)
