@@ -24,6 +24,7 @@ NOT_TINY = {
     "data/own/*",
     "data/own/reviews/*",
     "data/raw/*",
+    "results/leaderboards/*",
     "results/papers/*",
     ".dvc/*",
 }

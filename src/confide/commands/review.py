@@ -58,7 +58,8 @@ def review(
     labels: further ones than the policy has, with commas between.
     gamma: the miss rate of the runs.
     terminal: ask in the terminal, not in a browser.
-    Errors: InputError where the review in `output` is of other text, or was drawn in another way
+
+    InputError where the review in `output` is of other text, or was drawn in another way
     than is asked for.
     Guarantees: nothing but offsets, labels and `by` is written, for the owner alone.
     """
