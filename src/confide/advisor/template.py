@@ -57,7 +57,7 @@ $conservative, tokenizer: words }
 models:
   lstm: { kind: lstm, embedding: $width, hidden: $width }
 
-recipes: # physical_tokens bounds memory, however long a text is, and changes nothing else
+recipes: # physical_tokens bounds memory (a longer text is read alone), and changes nothing else
   warm: { lr: 0.01, batch_size: 32, epochs: 2, physical_tokens: $pass_tokens }
   exact: { lr: 0.01, batch_size: $batch, epochs: $epochs, physical_tokens: $pass_tokens }
   noisy:
@@ -70,6 +70,7 @@ recipes: # physical_tokens bounds memory, however long a text is, and changes no
 
 privacy: # delta: less than 1 / $points, the number of your points; `unit: author` hides all of a \
 person (no canaries then)
+  # another epsilon needs other coins of audits, or the gate cannot tell: `confide init --epsilon`
   budget: { epsilon: $epsilon, delta: $delta, max_grad_norm: 1.0 }
 
 attacks:
