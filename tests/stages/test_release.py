@@ -203,6 +203,13 @@ def test_bounds_of_an_unknown_miss_rate_stay_unknown(study, tmp_path):
         release(tmp_path / "certificate.json", study=study, output=tmp_path / "third")
 
 
+def test_a_bound_that_allows_every_secret_to_be_missed_is_none(study, tmp_path):
+    empty = {"gamma_upper": 1.0, "gamma_literal_upper": 1.0}
+    certified(tmp_path, "crt", measured=empty, noise_seed=None)
+    with pytest.raises(Failure, match=r"how many secrets the policy misses is unknown"):
+        release(tmp_path / "certificate.json", study=study, output=tmp_path / "out")
+
+
 @given(st.floats(1e-9, 1), st.floats(1e-9, 1))
 def test_the_grid_is_outward_coarse_and_in_order(one, other):
     assert one <= rate_up(one) <= min(1, 1.67 * one) and rate_up(rate_up(one)) == rate_up(one)

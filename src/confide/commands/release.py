@@ -120,7 +120,8 @@ def unknown(certified: dict[str, Any]) -> list[str]:
 
     They may rest on what both catch, or on what one misses.
     """
-    if certified["policy"]["gamma_upper"] is not None:
+    bound = certified["policy"]["gamma_upper"]
+    if bound is not None and bound < 1:  # a bound of 1 says nothing
         return []
     on_pi = not any(claim["name"] == "bayesian" for claim in certified["claims"])
     on_pi_c = certified["headline"]["condition"] == CONSERVATIVE
