@@ -42,6 +42,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "author_inference": {"penalties": [1.0], "iterations": 10},
     "domain_lira": PROMPTED | {"reference": "other", "top": [3], "bootstrap": 20},
     "exposure": {"published": True},
+    "extraction": {"samples": 50, "label": "code"},
     "game": {},
     "gradients": {"coins": 20},
     "leak": PROMPTED,

@@ -12,6 +12,7 @@ from confide.attacks.authorship.author_inference import author_inference
 from confide.attacks.domains.domain_lira import domain_lira
 from confide.attacks.domains.leak import leak
 from confide.attacks.exposure.exposure import exposure
+from confide.attacks.exposure.extraction import extraction
 from confide.attacks.exposure.sequence_exposure import sequence_exposure
 from confide.attacks.exposure.tab import tab
 from confide.attacks.membership.lira import lira
@@ -22,6 +23,7 @@ ATTACKS: dict[str, Callable[[Any, Target], dict[str, Any]]] = {
     "author_inference": author_inference,
     "domain_lira": domain_lira,
     "exposure": exposure,
+    "extraction": extraction,
     "game": game,
     "gradients": gradients,
     "leak": leak,

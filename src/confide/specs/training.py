@@ -409,6 +409,22 @@ class SequenceExposureSpec(Spec):
     seed: int = 0
 
 
+class ExtractionSpec(Spec):
+    """Do planted canaries and secrets of the training text come out of a model that is prompted?"""
+
+    kind: Literal["extraction"]
+    samples: Natural = 1000  # drawn after the beginning of the canaries' sentence
+    temperature: Positive = 1.0  # of these samples
+    label: str | Annotated[list[str], Field(min_length=1)] = "address"  # kinds of training secrets
+    limit: Natural = 200  # of each kind: so many of the training text, and as many held out
+    seed: int = 0
+
+    @property
+    def labels(self) -> list[str]:
+        """The kinds of secrets that are asked for."""
+        return [self.label] if isinstance(self.label, str) else self.label
+
+
 class TabSpec(Spec):
     """Does a first token bring back the rest? `reference`: a row that never saw the text, which
     picks the real sentences.
@@ -440,6 +456,7 @@ AttackSpec = Annotated[
     AuthorInferenceSpec
     | DomainLiraSpec
     | ExposureSpec
+    | ExtractionSpec
     | GameSpec
     | GradientsSpec
     | LeakSpec

@@ -39,8 +39,8 @@ TOLD = {
     "group_before_dedup": "The same, copies counted one by one: {unit}",
 }
 HOPELESS = "none can help"  # how a certificate begins why nothing is bounded
-REGURGITATION = ("leak", "tab", "exposure", "sequence_exposure")
-ASKING = ("leak", "tab")
+REGURGITATION = ("extraction", "leak", "tab", "exposure", "sequence_exposure")
+ASKING = ("extraction", "leak", "tab")
 MEMBERSHIP = ("membership", "lira", "game", "gradients")
 ATTRIBUTES = ("author_inference",)
 AUDITS = ("game", "gradients")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from confide.attacks.statistics.metrics import auc_null
+from confide.attacks.statistics.metrics import LEVEL, auc_null
 from confide.certify.gate import REFUTED, SETS, SKIPPED, Case, cases_of
 from confide.errors import InputError
 from confide.report.pages.opening import rounded_up
@@ -16,6 +16,7 @@ from confide.report.results import Json, Result, largest_exposure
 
 NAMES = {
     "exposure": "guessing planted secrets",
+    "extraction": "letting the model write out secrets",
     "sequence_exposure": "guessing planted sentences",
     "membership": "telling secrets of the training text from others",
     "lira": "telling secrets of the training text from others with models of the attacker's own",
@@ -66,6 +67,8 @@ def findings(result: Result, metrics: Json) -> Iterator[str]:
         yield exposed(metrics)
     elif kind in ("membership", "lira"):
         yield told_apart(metrics)
+    elif kind == "extraction":
+        yield from written_out(metrics)
     else:
         yield "was run; its numbers are in the run's folder"
 
@@ -104,6 +107,24 @@ def told_apart(metrics: Json) -> str:
     if high is None and members and others:
         _, high = auc_null(members, others)
     return beside_chance(area, high)
+
+
+def written_out(metrics: Json) -> Iterator[str]:
+    """What came out of a model that was prompted: planted secrets, and those of the text."""
+    if metrics["canaries"]:
+        verdict = MORE if metrics["p_canaries"] <= 1 - LEVEL else NO_MORE
+        yield (
+            f"{verdict}: {metrics['canaries_out']} of {metrics['canaries']} planted secrets came "
+            f"out in {metrics['samples']:,} texts, where chance gives "
+            f"{rounded_up(metrics['canaries_chance'], 2)} (p = {metrics['p_canaries']:.2g})"
+        )
+    if metrics["members"]:
+        verdict = MORE if metrics["p_members"] <= 1 - LEVEL else NO_MORE
+        yield (
+            f"{verdict}: the model went on with {metrics['members_out']} of {metrics['members']} "
+            f"secrets of its training text, and with {metrics['non_members_out']} of "
+            f"{metrics['non_members']} that it never saw (p = {metrics['p_members']:.2g})"
+        )
 
 
 def beside_chance(area: float, high: float | None) -> str:
