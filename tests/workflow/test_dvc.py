@@ -31,6 +31,9 @@ def recorded(built, tmp_path_factory):
     configure(project)
     for _ in range(4):
         project.edit("dvc.yaml", "crt_customersim", "tiny")
+    documented = project.folder / "docs/results/tiny.json"
+    documented.parent.mkdir(parents=True)
+    documented.write_text('{"crt.g0.ppl": 1.5}\n')
     project.dvc("remote", "add", "-f", "-d", "store", str(place / "store"))
     output = project.dvc("repro")
     assert output.count("Nothing to be done") == 4, output[-3000:]

@@ -40,7 +40,7 @@ def params(source: Path) -> dict[str, Any]:
     run = found["runs"]["crt"] | {"model": "own", "noise_seed": None, "attacks": list(names)}
     found["runs"] = {"crt": {name: value for name, value in run.items() if name != "init"}}
     found["studies"] = {"one": {"title": "One", "runs": ["crt"], "figures": ["exposure"]}}
-    return found | {"select": ["one"]}
+    return found | {"select": ["one"], "leaderboards": {}}
 
 
 @pytest.fixture(scope="module")
