@@ -5,6 +5,7 @@ from pathlib import Path
 import orjson
 import pytest
 import yaml
+from pydantic import TypeAdapter
 
 from confide.config import jobs, studies
 from confide.config.definitions import FIGURES
@@ -30,7 +31,7 @@ from confide.specs import (
     WordsPolicySpec,
     parse,
 )
-from confide.specs.data import USUAL
+from confide.specs.data import USUAL, CorpusSpec
 
 ROOT = Path(__file__).parents[2]
 TINY = ROOT / "tests/params.tiny.yaml"
@@ -679,9 +680,30 @@ def test_what_stages_measure_on_is_what_training_says_it_was_trained_on(file):
         )
         told = parse(NeighboursSpec, orjson.loads(told.model_dump_json()))
         found = terms(told.text, told.redact, told.partition)
-        assert USUAL | found == {key: (USUAL | trained)[key] for key in (*TEXT, *PARTITION)}
-        assert trained.keys() - found.keys() == {"public"}
+        shared = {key: (USUAL | trained)[key] for key in (*TEXT, *PARTITION)}
+        assert {key: (USUAL | found)[key] for key in shared} == shared
+        assert trained.keys() - found.keys() - {"texts"} == {"public"}
         assert told.reads == [read for read in before if read.stage != "pretrained"]
+
+
+@pytest.mark.parametrize(
+    ("corpus", "texts"),
+    [
+        ({"reader": "lines", "path": "a.txt"}, "documents"),
+        ({"reader": "table", "path": "a.csv"}, "documents"),
+        ({"reader": "mail", "path": "a.mbox", "layout": "mbox"}, "documents"),
+        ({"reader": "wikitext"}, "documents"),
+        ({"reader": "messages", "path": "a.jsonl"}, "dialogues"),
+        ({"reader": "sgd"}, "dialogues"),
+        ({"reader": "dialog_files"}, "dialogues"),
+    ],
+)
+def test_a_point_is_part_of_a_dialogue_only_where_the_corpus_has_dialogues(params, corpus, texts):
+    text = TypeAdapter(CorpusSpec).validate_python(corpus)
+    run = jobs.of_row(params, "crt")[0]
+    name = params.datasets[run.row.dataset].corpus
+    of_corpus = params.model_copy(update={"corpora": params.corpora | {name: text}})
+    assert jobs.data(of_corpus, run).texts == texts
 
 
 def test_a_start_read_through_what_is_not_public_is_not_public(params):
