@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from confide.certify.facts import AUTHOR
+from confide.report.pages.certificate import delta_words
 from confide.report.pages.opening import (
     NO_AUDIT,
     NOT_TRIED,
@@ -118,6 +119,18 @@ def test_what_a_certificate_calls_no_bound_guarantees_nothing():
     claims = certificate("r", "nonprivate", 0.0)["claims"]
     quoted = [*claims, claims[0] | {"name": "as_published", "epsilon": 2.0}]
     assert told("nonprivate", claims=quoted)["What was protected"] == "nothing"
+
+
+def test_a_claim_with_a_delta_of_one_protects_nothing():
+    """Earlier certificates have such lines; the page marks them."""
+    certified = certificate("r", "nonprivate", 0.0)
+    claims = [one for one in certified["claims"] if float(one["epsilon"]) == math.inf]
+    empty = claims[0] | {"name": "bayesian_missing", "epsilon": 0.0, "delta": 1.0}
+    assert told("nonprivate", claims=[*claims, empty])["What was protected"] == "nothing"
+    some = told("nonprivate", claims=[*claims, empty | {"delta": 0.9}])
+    assert some["What was protected"] != "nothing"
+    assert delta_words(1.0) == delta_words(0.9996) == "1: promises nothing"
+    assert delta_words(0.142) == "0.142"
 
 
 def test_recorded_noise_authors_and_a_pretrained_model_are_told():

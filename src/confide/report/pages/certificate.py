@@ -32,6 +32,7 @@ def page(certified: Json, tried: str = NOT_TRIED) -> str:
         "letters": dict(zip(all_conditions, ascii_lowercase, strict=False)),
         "conditions": conditions,
         "epsilon_words": epsilon_words,
+        "delta_words": delta_words,
         "up": rounded_up,
         "opening": lines(certified, tried),
         "rate_words": partial(rate_words, certified["policy"]),
@@ -60,6 +61,12 @@ def rate_words(policy: Json, name: str) -> str:
     """A rate as measured with its bound, or the bound alone."""
     bound = f"at most {rounded_up(policy[f'{name}_upper'])}"
     return bound if policy[name] is None else f"= {rounded_up(policy[name])}, {bound}"
+
+
+def delta_words(delta: float) -> str:
+    """A delta, never smaller; one that allows everything says so."""
+    text = rounded_up(delta, 3)
+    return "1: promises nothing" if text == "1" else text
 
 
 def epsilon_words(epsilon: float | str) -> str:
