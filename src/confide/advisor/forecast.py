@@ -204,7 +204,9 @@ def parted(run: Run) -> Text | None:
         return None
     partition = load_partition(*views(run))
     lengths = np.diff(partition.original.starts)
-    of_splits = {split: lengths[partition.split == number] for number, split in enumerate(SPLITS)}
+    of_splits: dict[str, np.ndarray] = {
+        split: lengths[partition.split == number] for number, split in enumerate(SPLITS)
+    }
     return Text(
         points={split: len(of_split) for split, of_split in of_splits.items()},
         tokens=len(partition.original.ids) / max(1, len(partition.original)),
