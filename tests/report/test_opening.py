@@ -129,8 +129,33 @@ def test_a_claim_with_a_delta_of_one_protects_nothing():
     assert told("nonprivate", claims=[*claims, empty])["What was protected"] == "nothing"
     some = told("nonprivate", claims=[*claims, empty | {"delta": 0.9}])
     assert some["What was protected"] != "nothing"
-    assert delta_words(1.0) == delta_words(0.9996) == "1: promises nothing"
-    assert delta_words(0.142) == "0.142"
+    for delta, words in ((1.0, "1: promises nothing"), (0.9996, "1: promises nothing")):
+        assert delta_words(certified, empty | {"delta": delta}) == words
+    assert delta_words(certified, empty | {"delta": 0.142}) == "0.142"
+
+
+def test_a_delta_without_noise_is_no_number():
+    """Nothing was noised: what is finite holds at a delta of 0."""
+    for method, finite in (("nonprivate", "–"), ("redacted", "–"), ("crt", "8e-5")):
+        certified = certificate("r", method, 0.0)
+        claim = certified["claims"][-2] | {"epsilon": 0.0}
+        assert delta_words(certified, claim) == finite
+        assert delta_words(certified, claim | {"epsilon": "inf"}) == "–"
+    untouched = certificate("r", "redacted", 0.0)
+    record = untouched["claims"][0] | {"epsilon": 0.0, "delta": 8e-5}
+    headline = untouched["headline"] | {"record_epsilon": 0.0}
+    found = lines(untouched | {"claims": [record], "headline": headline}, NOT_TRIED)
+    assert "(ε is 0)" in found[FOUND_OUT]
+    noised = {"source": "a/g0-s0", "public": False}
+    for more in (
+        {"warm_start": [noised]},
+        {"updates": {"noisy redacted private": 3}},
+        {"updates": {"noised recurrent states of one point, not sampled": 1}},
+        {"public_constants": {}},
+    ):
+        assert delta_words(untouched | more, record) == "8e-5", more
+        other = untouched | {"claims": [record], "headline": headline} | more
+        assert "at most δ 8e-5" in lines(other, NOT_TRIED)[FOUND_OUT]
 
 
 def test_recorded_noise_authors_and_a_pretrained_model_are_told():

@@ -250,7 +250,7 @@ def test_a_model_that_a_unigram_model_outdoes_is_marked(base, results):
 
 def test_the_summary_prints_the_measured_miss_rate(base, results):
     text = page([base], [])
-    assert "| row of the sample sheet | γ simulated | γ measured (at most) |" in text
+    assert "| run | γ simulated | γ measured (at most) |" in text
     assert "| crt | 0.1 | 0.1 (0.15) |" in text
 
     def told(result):

@@ -137,6 +137,8 @@ def claims(result: Result) -> list[Line]:
         unit = opening.everyday(claim.get("unit") or "the unit")
         epsilon = float(claim["epsilon"])
         delta = float(claim.get("delta", result.delta))
+        if opening.is_exact(result.certificate, delta):
+            delta = 0.0
         asked = opening.WHETHER if "add_or_remove" in name else opening.WHICH
         statement = opening.in_words(epsilon, delta, asked)
         lines.append(Line(TOLD[name].format(unit=unit), statement, holds_if(claim)))

@@ -51,6 +51,19 @@ def right_guesses(epsilon: float, delta: float) -> float:
     return 1 - (1 - delta) / (1 + math.exp(min(epsilon, 700)))
 
 
+def is_exact(certified: Json, delta: float) -> bool:
+    """Whether finite epsilons of a certificate at this delta hold at 0, too.
+
+    They do where nothing was noised, here or in what the run started from, but for claims with a
+    delta of their own, as the chance that a policy misses a secret is.
+    """
+    noise = certified.get("public_constants", {}).get("noise_multipliers")
+    kinds = certified.get("updates", {})
+    noised = noise != [] or any(kind.startswith("nois") for kind in kinds)
+    started = any(not start.get("public") for start in certified.get("warm_start", []))
+    return not noised and not started and delta == float(certified["headline"]["delta"])
+
+
 def in_words(epsilon: float, delta: float, asked: str = WHICH) -> str:
     """What a pair of epsilon and delta allows, as how often a guess is right.
 
@@ -159,6 +172,8 @@ def sure(certified: Json, claim: Json | None, epsilon: float) -> str:
         return "unknown: the certificate says nothing of a whole record"
     if epsilon < math.inf:
         delta = float(claim.get("delta", certified["headline"]["delta"]))
+        if is_exact(certified, delta):
+            delta = 0.0
         return f"{in_words(epsilon, delta)}. This holds on the conditions on this page"
     if finite_claims(certified):
         unit = whole(certified)
