@@ -91,8 +91,9 @@ def played(spec: TrainSpec, text: Text, vocab_size: int, bos: int) -> Rehearsal:
     from confide.models import build, trainable
     from confide.runtime.memory import keep_pages, peak_mb
     from confide.train.forecast import forecast
-    from confide.train.job import device_of, sizes_of
+    from confide.train.job import device_of
     from confide.train.planning import enumerate_steps
+    from confide.train.sizes import sizes_of
 
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
     keep_pages()

@@ -36,7 +36,7 @@ from confide.train import checkpoint as checkpoints
 from confide.train import snapshots
 from confide.train.evaluation import evaluate_points
 from confide.train.forecast import amount, announce, savings
-from confide.train.job import Job, device_of, sizes_of
+from confide.train.job import Job, device_of
 from confide.train.metrics import Watch, passes, progress
 from confide.train.packing import pack
 from confide.train.planning import (
@@ -48,6 +48,7 @@ from confide.train.planning import (
     updates_of_steps,
 )
 from confide.train.regularisers import regulariser_of
+from confide.train.sizes import sizes_of
 from confide.types import SPLITS, Partition
 
 
