@@ -4,6 +4,7 @@ Torch is loaded where authors are protected or states handed on, and nowhere els
 a method would certify needs none.
 """
 
+from confide.methods.selective import SelectiveOptions
 from confide.specs import TrainSpec
 from confide.train.planning import Sizes
 from confide.train.pools import pool_sizes
@@ -18,7 +19,7 @@ def sizes_of(spec: TrainSpec, partition: Partition) -> Sizes:
         from confide.dp.mechanism.authors import authors_of
 
         authors = {name: len(points) for name, points in authors_of(partition).items()}
-    if spec.recipe.private_state == "noise":
+    if SelectiveOptions.of(spec.recipe).private_state == "noise":
         from confide.train.handed_on import state_releases
 
         states = state_releases(spec, partition)
