@@ -56,6 +56,11 @@ onerror:
     )
 
 
+# After a run that built something and did not fail.
+onsuccess:
+    atexit.register(afterwards.tell, Path.cwd(), STARTED)
+
+
 # Every deliverable is listed: one that only a later file needs would not be missed.
 rule all:
     default_target: True

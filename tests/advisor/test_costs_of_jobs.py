@@ -2,17 +2,19 @@
 
 import json
 from contextlib import chdir
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from confide.advisor import forecast as module
-from confide.advisor.forecast import Forecast, surveyed
+from confide.advisor.forecast import Forecast, parted, surveyed, views
 from confide.advisor.rates import (
     ALIKE,
     BEFORE,
     ELSEWHERE,
+    GUESSED,
     IMPORT,
-    REHEARSED,
     TOKEN,
     UNKNOWN,
     Rate,
@@ -25,6 +27,7 @@ from confide.advisor.rehearsal import CHARACTERS, Rehearsal
 from confide.config.params import load
 from confide.runtime.workflow_log import WorkflowJob
 from confide.specs import LinesSpec, SplitSpec
+from confide.types import Partition, View
 
 HEAD = "s\th:m:s\tmax_rss\tmax_vms\n"
 REHEARSAL = Rehearsal(seconds=40.0, per_token=2e-3, memory_mb=600.0, weights_mb=3.0)
@@ -65,7 +68,7 @@ def test_what_was_done_before_counts_first_then_what_is_like_it(forecast):
     twins = [other.run for other in forecast.runs.values() if other.row == run.row]
     file = f"logs/benchmarks/train/{run.run}.tsv"
     train = job("train", file, run=run.run)
-    assert forecast.cost(train).source == REHEARSED
+    assert forecast.cost(train).source == GUESSED
     for twin in twins:
         if twin != run.run:
             other = f"logs/benchmarks/train/{twin}.tsv"
@@ -80,7 +83,7 @@ def test_training_is_a_start_and_what_was_rehearsed(forecast):
     run = next(run for run in forecast.runs.values() if not run.row.trajectory)
     cost = forecast.cost(job("train", "logs/none.tsv", run=run.run))
     assert cost.seconds == 40.0 + module.STARTS * 4.0
-    assert (cost.memory_mb, cost.disk_mb, cost.source) == (600.0, 3.0, REHEARSED)
+    assert (cost.memory_mb, cost.disk_mb, cost.source) == (600.0, 3.0, GUESSED)
 
 
 def test_reading_takes_longer_by_the_model_and_starting_by_the_machine(forecast):
@@ -117,10 +120,44 @@ def test_a_corpus_is_counted_or_scaled_by_the_size_of_its_file(tmp_path, monkeyp
         text = surveyed(spec)
         assert sum(text.points.values()) == 200
         assert text.tokens == 13 / 2 / CHARACTERS
+        assert text.lengths["train"].max() == 3  # of "abcd efgh", in tokens of four characters
         monkeypatch.setattr(module, "SAMPLE", 50)
         assert sum(surveyed(spec).points.values()) >= 200
         file.unlink()
         assert surveyed(spec) is None
+
+
+def test_one_long_document_is_seen_before_and_after_its_partition_is_made(
+    forecast, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    lines = [json.dumps({"text": "ab " * 4, "split": "train"})] * 99
+    lines.append(json.dumps({"text": "ab " * 8000, "split": "train"}))
+    Path("long.jsonl").write_text("\n".join(lines) + "\n")
+    corpus = LinesSpec(reader="lines", path="long.jsonl")
+    guessed = surveyed(SplitSpec(corpus=corpus, point="dialogue"))
+    assert guessed.lengths["train"].max() == 6000 and guessed.tokens < 70
+    run = next(iter(forecast.runs.values()))
+    for file in views(run):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    starts = np.array([0, 3, 6, 5006])
+    view = View(np.zeros(5006, np.int32), starts, np.zeros(5006, bool))
+    flags = np.zeros(3, bool)
+    split = np.array([0, 1, 0], np.uint8)
+    made = Partition(view, view, view.private, flags, flags, split, split, split)
+    monkeypatch.setattr(module, "load_partition", lambda *_: made)
+    text = parted(run)
+    assert {name: each.tolist() for name, each in text.lengths.items()} == {
+        "train": [3, 5000],
+        "valid": [3],
+        "test": [],
+    }
+    told = {}
+    monkeypatch.setattr(module, "rehearse", lambda _, text, *__: told.update(text=text))
+    forecast.vocabulary = lambda _: (50, 0)
+    forecast.cost(job("train", "logs/none.tsv", run=run.run))
+    assert told["text"].lengths["train"].max() == 5000
 
 
 def test_kinds_are_those_of_the_table():

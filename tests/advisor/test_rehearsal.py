@@ -1,15 +1,19 @@
 """Rehearsals of training jobs, and the text without meaning that they read."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
 
+from confide import models
 from confide.advisor import rehearsal as module
 from confide.advisor.rehearsal import MOST_POINTS, Clock, Text, meaningless, played, rehearsed
 from confide.methods import METHODS
+from confide.runtime import memory
 from confide.specs import CausalLMSpec, LSTMSpec, PrivacySpec, RecipeSpec, TrainSpec
-from confide.types import SPLITS
+from confide.train import forecast as forecasts
+from confide.types import SPLITS, Step
 from tests.terms import TERMS
 
 TEXT = Text(points={"train": 300, "valid": 40, "test": 60}, tokens=9.0, private=0.25)
@@ -74,6 +78,64 @@ def test_every_step_of_the_whole_text_counts(times, monkeypatch):
     steps = 2 * math.ceil(points["train"] / 8)
     rehearsal = played(job("nonprivate"), TEXT._replace(points=points), 50, 0)
     assert rehearsal.seconds == pytest.approx(1e6 * steps, rel=0.02)
+
+
+LONG = TEXT._replace(
+    points={"train": 60, "valid": 4, "test": 4},
+    tokens=(66 * 9 + 300 + 9) / 68,
+    lengths={
+        "train": np.array([9] * 30 + [300] + [9] * 29),
+        "valid": np.full(4, 9),
+        "test": np.full(4, 9),
+    },
+)
+
+
+def test_lengths_are_those_of_the_text_and_the_longest_is_there():
+    partition = meaningless(LONG, 50)
+    lengths = np.diff(partition.original.starts)
+    assert sorted(lengths) == [9] * 67 + [300] and partition.split[lengths.argmax()] == 0
+    many = LONG._replace(points={"train": 4 * MOST_POINTS, "valid": 4, "test": 4})
+    assert np.diff(meaningless(many, 50).original.starts).max() == 300
+    assert np.diff(meaningless(LONG, 50, most=100).original.starts).max() == 100
+
+
+def test_memory_is_that_of_the_longest_text(monkeypatch):
+    """Beside what updates that read it really hold, of text of these very lengths."""
+    monkeypatch.setattr(memory, "peak_mb", lambda _: 0.0)  # what the process held before
+    recipe = RecipeSpec(noisy_batch_size=60, epochs=1)
+    wanted = job("dpsgd", recipe=recipe, device="cpu")
+    found = played(wanted, LONG, 50, 0)
+    average = played(wanted, LONG._replace(lengths=None), 50, 0)
+    network = models.build(wanted.model, 50, 0).train()
+    step = Step(view="original", pool="all", noisy=True)
+    made = module.job_of(wanted, meaningless(LONG, 50), network, Counter([step]))
+    really = memory.taken(lambda: [made.run(step) for _ in range(2)], "cpu") / 1e6
+    assert 0.7 < found.memory_mb / forecasts.GAPS["cpu"] / really < 1.4
+    assert found.memory_mb > 3 * average.memory_mb
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_time_is_that_of_the_tokens_read_on_average(noisy, monkeypatch):
+    """Of a machine that needs a second for each token, whether a step met the long text or not."""
+    wanted = job("dpsgd" if noisy else "nonprivate", device="cpu")
+    step = Step(view="original", pool="all", noisy=noisy)
+    network = models.build(wanted.model, 50, 0).train()
+    partition = meaningless(LONG, 50)
+    made = module.job_of(wanted, partition, network, Counter([step]))
+
+    class Tokens(Clock):
+        def now(self):
+            return made.batches.tokens, made.batches.tokens
+
+    monkeypatch.setattr(module, "Clock", Tokens)
+    lengths = np.diff(partition.original.starts)
+    pool = partition.pool("all")
+    mean = float(lengths[pool].mean())
+    size = 16 if noisy else 8
+    exact = size / len(pool) * sum(int(lengths[point]) + 1 for point in pool)
+    for _ in range(3):
+        assert module.seconds_of(made, step, mean) == pytest.approx(exact)
 
 
 def test_what_cannot_run_is_not_known(tmp_path):

@@ -125,6 +125,11 @@ def test_data_stages_and_the_workflow_load_nothing_heavy():
     assert loaded(*modules) == {module: set() for module in modules}
 
 
+def test_advice_needs_no_torch():
+    (heavy,) = loaded("confide.commands.recommend").values()
+    assert heavy <= {"matplotlib"}
+
+
 def test_training_loads_torch_alone():
     (heavy,) = loaded("confide.stages.train").values()
     assert "torch" in heavy <= {"torch", "transformers"}

@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import orjson
+import pyarrow
+import pyarrow.parquet as pyarrow_parquet
 import pytest
 import yaml
+from pydantic import TypeAdapter
 
 from confide.config import jobs, studies
 from confide.config.definitions import FIGURES
@@ -30,7 +33,7 @@ from confide.specs import (
     WordsPolicySpec,
     parse,
 )
-from confide.specs.data import USUAL
+from confide.specs.data import USUAL, CorpusSpec
 
 ROOT = Path(__file__).parents[2]
 TINY = ROOT / "tests/params.tiny.yaml"
@@ -549,6 +552,61 @@ def test_the_users_corpus_must_be_there_once_it_is_selected(tmp_path):
 AUTHORS = ("{ epsilon: 3.0 }", "{ epsilon: 3.0, unit: author }")
 
 
+TABLE = "sim: { reader: table, path: %s, text: body, author: writer }"
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
+def test_a_tables_columns_are_checked_before_any_job(tmp_path, kind):
+    simulated = (
+        "sim: { reader: customersim, sizes: { train: 60, valid: 10, test: 20 }, users: 500 }"
+    )
+    file = tmp_path / f"mine.{kind}"
+    rows = {"body": ["a line", "another"], "writers": ["ann", "bob"]}
+    if kind == "parquet":
+        pyarrow_parquet.write_table(pyarrow.table(rows), file)
+    else:
+        between = {"csv": ",", "tsv": "\t"}[kind]
+        lines = [
+            between.join(rows),
+            *(between.join(row) for row in zip(*rows.values(), strict=True)),
+        ]
+        file.write_text("\n".join(lines) + "\n")
+    path = edited(tmp_path, simulated, TABLE % file)
+    line = line_of(path, "reader: table")
+    with pytest.raises(InputError) as caught:
+        load(path)
+    text = str(caught.value)
+    assert text.startswith(f"{path}:{line}: corpora.sim.author = 'writer': ")
+    assert "no such column: did you mean writers? (columns: body, writers)" in text
+    assert "\n" not in text and "ann" not in text
+    path.write_text(path.read_text().replace("author: writer ", "author: writers "))
+    assert load(path).corpora["sim"].author == "writers"
+
+
+def test_a_delta_that_protects_nobody_is_refused(tmp_path):
+    path = edited(tmp_path, "{ epsilon: 3.0 }", "{ epsilon: 3.0, delta: 0.1 }")
+    message = r"params\.yaml:\d+: privacy\.eps3\.delta = 0\.1: .* less than 1 / the number"
+    with pytest.raises(InputError, match=message):
+        load(path)
+    path = edited(tmp_path, "{ epsilon: 3.0 }", "{ epsilon: 3.0, delta: 0.01 }")
+    assert load(path).privacy["eps3"].delta == 0.01
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "meant"),
+    [
+        ("policy: digits", "policy: digit", "digits"),
+        ("recipe: pretrain", "recipe: pretrained", "pretrain"),
+        ("reader: customersim", "reader: custommersim", "customersim"),
+    ],
+)
+def test_a_misspelt_name_names_the_one_that_was_meant(tmp_path, old, new, meant):
+    path = edited(tmp_path, old, new)
+    with pytest.raises(InputError) as caught:
+        load(path)
+    assert str(caught.value).endswith(f"; did you mean {meant}?")
+
+
 def test_noise_for_authors_wants_texts_that_are_not_deduplicated(tmp_path):
     path = edited(tmp_path, *AUTHORS)
     with pytest.raises(
@@ -679,9 +737,30 @@ def test_what_stages_measure_on_is_what_training_says_it_was_trained_on(file):
         )
         told = parse(NeighboursSpec, orjson.loads(told.model_dump_json()))
         found = terms(told.text, told.redact, told.partition)
-        assert USUAL | found == {key: (USUAL | trained)[key] for key in (*TEXT, *PARTITION)}
-        assert trained.keys() - found.keys() == {"public"}
+        shared = {key: (USUAL | trained)[key] for key in (*TEXT, *PARTITION)}
+        assert {key: (USUAL | found)[key] for key in shared} == shared
+        assert trained.keys() - found.keys() - {"texts"} == {"public"}
         assert told.reads == [read for read in before if read.stage != "pretrained"]
+
+
+@pytest.mark.parametrize(
+    ("corpus", "texts"),
+    [
+        ({"reader": "lines", "path": "a.txt"}, "documents"),
+        ({"reader": "table", "path": "a.csv"}, "documents"),
+        ({"reader": "mail", "path": "a.mbox", "layout": "mbox"}, "documents"),
+        ({"reader": "wikitext"}, "documents"),
+        ({"reader": "messages", "path": "a.jsonl"}, "dialogues"),
+        ({"reader": "sgd"}, "dialogues"),
+        ({"reader": "dialog_files"}, "dialogues"),
+    ],
+)
+def test_a_point_is_part_of_a_dialogue_only_where_the_corpus_has_dialogues(params, corpus, texts):
+    text = TypeAdapter(CorpusSpec).validate_python(corpus)
+    run = jobs.of_row(params, "crt")[0]
+    name = params.datasets[run.row.dataset].corpus
+    of_corpus = params.model_copy(update={"corpora": params.corpora | {name: text}})
+    assert jobs.data(of_corpus, run).texts == texts
 
 
 def test_a_start_read_through_what_is_not_public_is_not_public(params):

@@ -64,6 +64,21 @@ def test_enrons_layout(tmp_path):
     }
 
 
+def test_what_is_left_out_is_counted_on_the_screen_once(tmp_path, capsys):
+    """Of senders with fewer than two messages; nobody is named."""
+    letters = {
+        f"all__{number}.": message(sender=sender, body=f"Letter {number}.")
+        for number, sender in enumerate(["a@x.com"] * 3 + ["b@x.com"] * 2 + ["c@x.com", "d@x.com"])
+    }
+    spec = folder(tmp_path, **letters)
+    assert len(texts(spec)) == len(texts(spec)) == 5
+    said = capsys.readouterr().err
+    expected = "2 of 7 documents are left out: their 2 authors have fewer than 2 each (least)"
+    assert said.count(expected) == 1 and "x.com" not in said
+    assert len(texts(spec.model_copy(update={"least": 3}))) == 3
+    assert "4 of 7 documents are left out: their 3 authors" in capsys.readouterr().err
+
+
 def test_avocados_items_other_than_mail_are_passed_over(tmp_path):
     files = {
         f"003__003-00000{n}-{kind}.txt": message(body=f"{kind} {n}")

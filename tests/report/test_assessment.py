@@ -8,15 +8,32 @@ from dataclasses import replace
 from itertools import product
 from typing import get_args
 
+import numpy as np
 import pytest
 
-from confide.certify.certificate import kind_of
+from confide.attacks.statistics.metrics import auc, auc_null
+from confide.certify.certificate import ASSUMPTIONS, ON_INTEGERS, ROUNDED, kind_of
+from confide.certify.facts import (
+    CONSERVATIVE,
+    CONTEXT_FREE,
+    LENGTHS,
+    NEIGHBOURS,
+    POISSON,
+    Facts,
+)
 from confide.certify.gate import cases
 from confide.config.params import load as load_params
 from confide.config.studies import assessments
-from confide.report.pages import assessment, readings
+from confide.corpora import READERS
+from confide.report.pages import assessment, everyday, readings
 from confide.report.pages.assessment import ANSWERS, QUESTIONS
-from confide.report.pages.attempts import attempts, audit, in_short
+from confide.report.pages.attempts import (
+    attempts,
+    auc_p_value,
+    audit,
+    compared,
+    in_short,
+)
 from confide.stages.study import study as report
 from confide.types import POOLS, Release, Step, ViewName
 from tests.project import ROOT
@@ -116,11 +133,70 @@ def test_of_a_claim_that_bounds_nothing_there_is_a_reason_or_nothing(results):
     ]
     result = with_certificate(of(results, "nonprivate"), claims=claims)
     assert {line.where for line in assessment.claims(result)} == {
-        "none can help: exact updates read it"
+        "no condition helps: training read it without noise"
     }
     bare = [claim | {"condition": "batches are drawn"} for claim in claims]
     result = with_certificate(result, claims=bare)
     assert {line.where for line in assessment.claims(result)} == {"–"}
+
+
+def test_no_letter_of_a_certificate_is_left_on_the_page(results):
+    """Every condition and assumption that certificates know, in words."""
+    claim = of(results, "crt").certificate["claims"][0]
+    bound = Facts(releases=[], delta=8e-5).bound_words
+    all_conditions = "; ".join([CONSERVATIVE, CONTEXT_FREE, POISSON, NEIGHBOURS, LENGTHS, bound])
+    shown = assessment.holds_if(claim | {"condition": all_conditions, "epsilon": 1.0})
+    assumed = [everyday.assumption(text) for text in (*ASSUMPTIONS, ON_INTEGERS, ROUNDED)]
+    for text in (shown, *assumed):
+        assert not re.search(r"\b(pi|pi_c|gamma|delta2|Poisson|epsilon|N\(|hyper|chunks?)\b", text)
+    assert "the careful policy finds every secret that the policy misses" in shown
+    assert "95%" in shown and everyday.condition("a word of its own") == "a word of its own"
+
+
+def test_an_epsilon_of_zero_is_a_sentence(results):
+    text = assessment.markdown(of(results, "crt"))
+    row = next(line for line in text.splitlines() if "if the policy finds it" in line)
+    assert "nothing it remembers can come from it" in row
+    assert "ε is 0, but for a chance of at most δ 8e-5" in row and "50.0" not in row
+
+
+def test_chance_has_a_p_value_and_a_number_of_comparisons(results):
+    """Against scipy, and against scores drawn again and again."""
+    result = of(results, "nonprivate")
+    text = assessment.markdown(result)
+    assert f"{compared(result)} results were compared with chance" in text and "(p = " in text
+    members = others = 40
+    _, high = auc_null(members, others)
+    rng = np.random.default_rng(0)
+    null = [auc(rng.normal(size=members), rng.normal(size=others)) for _ in range(2000)]
+    for area in (0.5, 0.6, high):
+        found = auc_p_value(area, high)
+        assert found == pytest.approx(np.mean(np.array(null) >= area), abs=0.03)
+    assert auc_p_value(high, high) == pytest.approx(0.025)
+    assert auc_p_value(0.9, 1.0) is None
+
+
+@pytest.mark.parametrize(
+    ("reader", "words"),
+    [
+        ("customersim", "This corpus is simulated"),
+        ("authors", "This corpus is simulated"),
+        ("wikitext", "This corpus is one that others published"),
+        ("table", None),
+        (None, None),
+    ],
+)
+def test_the_page_says_where_the_corpus_is_not_a_users(results, reader, words):
+    result = of(results, "crt")
+    run = result.run.model_copy(update={"reader": reader})
+    text = assessment.markdown(replace(result, run=run))
+    assert ("This corpus is" in text) is (words is not None)
+    assert words is None or words in text
+
+
+def test_every_reader_is_simulated_published_or_a_users_own():
+    own = {"lines", "mail", "messages", "table"}
+    assert {*assessment.SIMULATED, *assessment.PUBLISHED} | own == READERS.keys()
 
 
 def test_what_attacks_found_stands_beside_what_chance_gives(results):
@@ -136,7 +212,7 @@ def test_what_attacks_found_stands_beside_what_chance_gives(results):
     )
     found = {attempt.kind: attempt.found for attempt in attempts(quiet)}
     assert found["exposure"].startswith(
-        "no more than chance: largest exposure 1 bits, where chance gives up to 9; on average"
+        "no more than chance: largest exposure 1 bits, where chance gives up to 9 (p = "
     )
     standing_out = with_attack(quiet, "exposure", mean=3.0, null_mean_high=2.5)
     assert in_words_of(standing_out, "exposure").startswith("more than chance")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from confide.certify.facts import AUTHOR
+from confide.report.pages.certificate import delta_words
 from confide.report.pages.opening import (
     NO_AUDIT,
     NOT_TRIED,
@@ -118,6 +119,43 @@ def test_what_a_certificate_calls_no_bound_guarantees_nothing():
     claims = certificate("r", "nonprivate", 0.0)["claims"]
     quoted = [*claims, claims[0] | {"name": "as_published", "epsilon": 2.0}]
     assert told("nonprivate", claims=quoted)["What was protected"] == "nothing"
+
+
+def test_a_claim_with_a_delta_of_one_protects_nothing():
+    """Earlier certificates have such lines; the page marks them."""
+    certified = certificate("r", "nonprivate", 0.0)
+    claims = [one for one in certified["claims"] if float(one["epsilon"]) == math.inf]
+    empty = claims[0] | {"name": "bayesian_missing", "epsilon": 0.0, "delta": 1.0}
+    assert told("nonprivate", claims=[*claims, empty])["What was protected"] == "nothing"
+    some = told("nonprivate", claims=[*claims, empty | {"delta": 0.9}])
+    assert some["What was protected"] != "nothing"
+    for delta, words in ((1.0, "1: promises nothing"), (0.9996, "1: promises nothing")):
+        assert delta_words(certified, empty | {"delta": delta}) == words
+    assert delta_words(certified, empty | {"delta": 0.142}) == "0.142"
+
+
+def test_a_delta_without_noise_is_no_number():
+    """Nothing was noised: what is finite holds at a delta of 0."""
+    for method, finite in (("nonprivate", "–"), ("redacted", "–"), ("crt", "8e-5")):
+        certified = certificate("r", method, 0.0)
+        claim = certified["claims"][-2] | {"epsilon": 0.0}
+        assert delta_words(certified, claim) == finite
+        assert delta_words(certified, claim | {"epsilon": "inf"}) == "–"
+    untouched = certificate("r", "redacted", 0.0)
+    record = untouched["claims"][0] | {"epsilon": 0.0, "delta": 8e-5}
+    headline = untouched["headline"] | {"record_epsilon": 0.0}
+    found = lines(untouched | {"claims": [record], "headline": headline}, NOT_TRIED)
+    assert "(ε is 0)" in found[FOUND_OUT]
+    noised = {"source": "a/g0-s0", "public": False}
+    for more in (
+        {"warm_start": [noised]},
+        {"updates": {"noisy redacted private": 3}},
+        {"updates": {"noised recurrent states of one point, not sampled": 1}},
+        {"public_constants": {}},
+    ):
+        assert delta_words(untouched | more, record) == "8e-5", more
+        other = untouched | {"claims": [record], "headline": headline} | more
+        assert "at most δ 8e-5" in lines(other, NOT_TRIED)[FOUND_OUT]
 
 
 def test_recorded_noise_authors_and_a_pretrained_model_are_told():

@@ -15,7 +15,7 @@ from confide.config.studies import summary as summary_of
 from confide.provenance.records import check_opening
 from confide.report.figures.glance import glance
 from confide.report.pages.needs import choose
-from confide.report.pages.numbers import numbers
+from confide.report.pages.numbers import best_epsilon, numbers
 from confide.report.pages.opening import rounded_up
 from confide.report.pages.summary import models_of, page
 from confide.report.verdicts.claims import CLAIMS
@@ -97,6 +97,12 @@ def test_of_a_users_own_study_nothing_is_said_about_papers(tmp_path):
         text = paths[name].read_text()
         assert "paper" not in text.lower() and "What is certified" in text
     assert "not run" in paths["claims"].read_text()
+
+
+def test_an_epsilon_without_noise_stands_without_delta():
+    row = {"name": "untouched", "epsilon_replace_one": 0.0, "delta": None}
+    assert best_epsilon([row]) == "0 (untouched)"
+    assert best_epsilon([row | {"delta": 8e-5}]) == "0 at δ 8e-5 (untouched)"
 
 
 def test_the_five_numbers_are_the_best_and_the_worst(base):
@@ -250,7 +256,7 @@ def test_a_model_that_a_unigram_model_outdoes_is_marked(base, results):
 
 def test_the_summary_prints_the_measured_miss_rate(base, results):
     text = page([base], [])
-    assert "| row of the sample sheet | γ simulated | γ measured (at most) |" in text
+    assert "| run | γ simulated | γ measured (at most) |" in text
     assert "| crt | 0.1 | 0.1 (0.15) |" in text
 
     def told(result):

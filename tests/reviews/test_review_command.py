@@ -67,6 +67,9 @@ def test_a_review_in_a_terminal_is_saved_and_gone_on_with(project, monkeypatch, 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     review = load(path)
     assert (review.by, review.size, review.reviewed) == ("A. Reader", 10, 1)
+    *of_policy, first, second, third, last = review.labels  # "name" was asked for, too
+    assert [first, second, third, last] == ["name", "address", "organisation", "other"]
+    assert of_policy and not {*of_policy} & {"name", "address", "organisation", "other"}
     assert [label for *_, label in review.marks[0].missed] == ["name", "other"]
     assert "Zo" not in path.read_text() and "N1" not in path.read_text()
     assert load_params(tmp_path / "params.yaml").datasets[project].review is None

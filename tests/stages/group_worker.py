@@ -24,9 +24,10 @@ from confide.models.batches import Batch
 from confide.runtime.parallel import ALONE, Group, joined
 from confide.specs import GPT2Spec, TrainSpec
 from confide.stages import train as stage
-from confide.train.job import Job, sizes_of
+from confide.train.job import Job
 from confide.train.planning import enumerate_steps
 from confide.train.regularisers import regulariser_of
+from confide.train.sizes import sizes_of
 from confide.types import Partition, Step
 from tests.stages import test_train, test_train_authors, test_train_selective
 

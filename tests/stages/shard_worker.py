@@ -19,8 +19,9 @@ from confide.models.sharding import Shards, moved
 from confide.runtime.parallel import ALONE, Group, joined
 from confide.specs import CausalLMSpec, TrainSpec
 from confide.stages import train as stage
-from confide.train.job import Job, sizes_of
+from confide.train.job import Job
 from confide.train.planning import enumerate_steps
+from confide.train.sizes import sizes_of
 from tests.stages.group_worker import killed, made
 from tests.stages.test_train import partition, spec
 

@@ -116,6 +116,17 @@ def test_bayesian_claims_of_crt(tmp_path):
     assert head["bayesian_epsilon_upper"] == claims["bayesian_upper"]["epsilon"]
 
 
+@pytest.mark.parametrize("method", ["crt", "selective"])
+def test_a_claim_that_allows_everything_is_none(tmp_path, method):
+    """Where the policy may miss every secret, delta would be 1, and epsilon = 0 looks perfect."""
+    some = {"gamma": 0.1, "gamma_upper": 0.9}
+    assert "bayesian_missing" in certificate(tmp_path, METHODS[method], some)[1]
+    every = {"gamma": 0.1, "gamma_upper": 1.0}
+    _, claims = certificate(tmp_path, METHODS[method], every)
+    assert "bayesian_missing" not in claims
+    assert "bayesian_upper" in claims and all(claim["delta"] < 1 for claim in claims.values())
+
+
 def test_what_pi_c_may_miss_makes_the_unconditional_claim_infinite(tmp_path):
     _, claims = certificate(tmp_path, METHODS["crt"])
     assert (

@@ -11,6 +11,7 @@ from certified import DELTA, METHODS, UNKNOWN, certificate, number
 from confide.certify.claims import bayesian_claims
 from confide.certify.facts import MARKS_KEPT, Facts
 from confide.certify.gate import secret_claim
+from confide.commands.verify import verified
 from confide.dp.accounting.price import epsilon, group
 from confide.types import Release, Step
 
@@ -136,6 +137,26 @@ def test_a_copy_that_exact_updates_read_is_not_bounded(tmp_path):
         claims["secret_caught_literal"]["epsilon"] == claims["bayesian_literal"]["epsilon"] == "inf"
     )
     assert "without bound" in value["says"].split("Masking one occurrence")[1]
+
+
+@pytest.mark.parametrize(
+    ("texts", "point", "unit"),
+    [
+        ("dialogues", "turn", "one turn of a dialogue"),
+        ("dialogues", "dialogue", "one whole dialogue"),
+        ("documents", "turn", "one line of a document"),
+        ("documents", "dialogue", "one whole document"),
+        ("documents", "sentence", "one sentence"),
+    ],
+)
+def test_a_certificate_says_what_a_point_of_its_corpus_is(tmp_path, texts, point, unit):
+    value, claims = certificate(tmp_path, METHODS["crt"], texts=texts, point=point)
+    assert value["unit"] == value["headline"]["unit"] == unit
+    assert claims["record_replace_one_pld"]["unit"].startswith(f"{unit} in a pool")
+    assert claims["secret_missed"]["unit"] == f"one secret within {unit}"
+    page = (tmp_path / "certificate.md").read_text()
+    assert unit in page and ("dialogue" in page) is (texts == "dialogues" and point != "sentence")
+    assert verified(tmp_path / "certificate.json")["unit"] == unit
 
 
 def test_a_certificate_says_which_labels_count_as_secrets():

@@ -18,6 +18,7 @@ from confide.errors import InputError
 from confide.files.io import read_jsonl
 from confide.runtime.tracking import flat, shown
 from confide.specs import ReportRun, ReportSpec, TrackingSpec, TrackSpec, TrainSpec
+from confide.stages import track as stage
 from confide.stages.track import measured, numbers, passes, shown_epsilons, track
 from tests.terms import TERMS
 
@@ -273,6 +274,33 @@ def test_the_view_and_the_registry(project):
     assert load(project, spec(database_of(project)))["registered"] == []
     stages = query(project, "select current_stage from model_versions")
     assert stages == [("Deleted_Internal",)]
+
+
+@pytest.mark.parametrize(
+    ("record", "missed", "expected"),
+    [
+        ("inf", "inf", False),
+        ("inf", 2.0, True),
+        (3.0, "inf", True),
+        (3.0, None, True),
+        ("inf", None, False),
+    ],
+)
+def test_a_model_without_a_bound_is_not_registered_whatever_its_gate_says(
+    project, monkeypatch, record, missed, expected
+):
+    """As one of redacted text alone, whose gate passes for what the policy finds."""
+    done = []
+    monkeypatch.setattr(stage, "register", lambda *_: done.append("registered"))
+    monkeypatch.setattr(stage, "withdraw", lambda *_: done.append("withdrawn"))
+    path = project / "results/runs/crt/g0-s0/certificate.json"
+    content = json.loads(path.read_text())
+    caught = {"name": "secret_caught", "epsilon": 0.0}
+    content["claims"] = [caught] + [{"name": "secret_missed", "epsilon": missed}] * bool(missed)
+    content["headline"]["record_epsilon"] = record
+    path.write_text(json.dumps(sealed(content)))
+    found = stage.registration(None, "small/crt/g0-s0", "1", "small", project / "results")
+    assert found is expected and done == ["registered" if expected else "withdrawn"]
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,15 @@ def test_an_untouched_model_is_its_start_and_its_ledger_has_no_update(tmp_path, 
     assert all(torch.equal(stored[name], weight) for name, weight in start.stored().items())
 
 
+@pytest.mark.parametrize("delta", [1e-2, 5e-2])
+def test_a_delta_that_gives_a_text_away_is_said(delta, tmp_path, vocabulary, capsys):
+    """Of 48 training points."""
+    privacy = PRIVACY.model_copy(update={"delta": delta})
+    run(tmp_path, vocabulary, spec("dpsgd", privacy=privacy))
+    said = "privacy.delta 0.05 is no less than 1 / 48, where that is the number of its points"
+    assert (said in " ".join(capsys.readouterr().err.split())) is (delta > 1 / 48)
+
+
 @pytest.mark.parametrize("method", TRAINED)
 def test_every_method_writes_weights_metrics_and_a_valid_ledger(
     method: str, tmp_path: Path, vocabulary: Path

@@ -104,7 +104,7 @@ ENDING = """
 import os, signal, sys
 from pathlib import Path
 from confide.runtime.parallel import joined
-from confide.train.job import sizes_of
+from confide.train.sizes import sizes_of
 from confide.train.planning import enumerate_steps
 from tests.stages.shard_worker import job_of, partition, wanted
 with joined("cpu") as group:
@@ -147,7 +147,7 @@ def test_a_process_whose_other_has_gone_ends_without_a_traceback(
     ],
 )
 def test_what_cannot_be_divided_is_refused_by_name(changes: dict, said: str, base: Path) -> None:
-    from confide.train.job import sizes_of
+    from confide.train.sizes import sizes_of
 
     asked = wanted(base, "full", "dpsgd").model_copy(update=changes)
     sizes = sizes_of(spec("dpsgd"), partition())

@@ -10,8 +10,9 @@ from confide import models
 from confide.models.recompute import recompute
 from confide.runtime.parallel import ALONE
 from confide.specs import GPT2Spec, LSTMSpec, RecipeSpec, TrainSpec, parse
-from confide.train.job import Job, sizes_of
+from confide.train.job import Job
 from confide.train.planning import enumerate_steps, updates_of_steps
+from confide.train.sizes import sizes_of
 from confide.types import Partition
 from tests.stages import test_train, test_train_authors
 

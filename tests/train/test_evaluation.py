@@ -23,9 +23,9 @@ from confide.train.evaluation import (
     evaluate_points,
     reference_points,
     score,
-    share_of,
     summary,
 )
+from confide.train.pools import share_of
 from confide.types import Partition, View
 
 VOCAB = 20

@@ -18,8 +18,9 @@ from confide.specs import GPT2Spec, LSTMSpec, ModelSpec, PrivacySpec, RecipeSpec
 from confide.stages import train as stage
 from confide.train import forecast as forecasts
 from confide.train.forecast import forecast
-from confide.train.job import Job, sizes_of
+from confide.train.job import Job
 from confide.train.planning import Epochs, enumerate_steps, updates_of_steps
+from confide.train.sizes import sizes_of
 from confide.types import Partition, View
 from tests.nightly import nightly
 from tests.stages.test_train import run, spec, vocabulary

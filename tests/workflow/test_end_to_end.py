@@ -144,6 +144,14 @@ def test_everything_is_there(built):
             assert (built.folder / f"results/studies/tiny/{figure}.{suffix}").stat().st_size > 1000
 
 
+def test_a_finished_run_says_where_its_pages_are(built):
+    end = built.output.splitlines()[-4:]
+    assert "All results: results/summary/index.html; as one file that can be handed on" in str(end)
+    assert str(end).count("page of each model: results/studies/tiny/assessment_*.html") == 1
+    assert built.output.count("All results:") == 1  # and no job of it does
+    assert list((built.folder / "results/studies/tiny").glob("assessment_*.html"))
+
+
 def test_nothing_to_be_done_afterwards_whatever_the_dates_or_processes(project):
     assert "Nothing to be done" in project.snakemake("-n", "--set-resources", "train:processes=2")
     for number, path in enumerate(sorted(project.folder.rglob("*.*"), reverse=True)):

@@ -79,6 +79,23 @@ def test_every_pin_has_the_hashes_of_its_files(name):
     assert torch == (set() if name == "constraints.txt" else {entry[0] for entry in LOCKS[name]})
 
 
+def test_the_pins_of_the_documented_command_are_those_of_the_lock_without_hashes(tmp_path):
+    """pip refuses a wheel of ours beside pins with hashes."""
+    page = (ROOT / "docs/index.md").read_text()
+    (command,) = re.findall(r"^ *(sed .* constraints\.txt > pins\.txt)$", page, re.M)
+    shutil.copy(ROOT / "constraints.txt", tmp_path)
+    subprocess.run(["bash", "-c", command], check=True, cwd=tmp_path)
+    lines = [line for line in (tmp_path / "pins.txt").read_text().splitlines() if line[0] != "#"]
+    found = [Requirement(line) for line in lines]
+    assert [(one.name, str(one.specifier)) for one in found] == [
+        (name, f"=={version}") for name, version, *_ in LOCKS["constraints.txt"]
+    ]
+    assert [one.marker is not None for one in found] == [
+        bool(marker) for _, _, marker, _ in LOCKS["constraints.txt"]
+    ]
+    assert "-c pins.txt" in page and "download.pytorch.org/whl/cpu" in page
+
+
 def needed(
     requirement: Requirement, environment: dict[str, str], seen: set[tuple[str, str]]
 ) -> Iterator[str]:

@@ -24,7 +24,7 @@ from confide.output import escaping
 from confide.provenance import snakemake_internals
 from confide.provenance.code_hash import code_hash
 from confide.provenance.records import check_opening, check_records, redate
-from confide.runtime import failures
+from confide.runtime import afterwards, failures
 from confide.specs import FetchSpec, PackageSpec
 
 

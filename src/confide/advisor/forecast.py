@@ -5,7 +5,6 @@ rehearsal of a few of its steps, or what it took on another machine, whose speed
 nothing is known it says so.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -17,6 +16,7 @@ from tqdm import tqdm
 from confide.advisor.rates import (
     ALIKE,
     ELSEWHERE,
+    GUESSED,
     IMPORT,
     NOT_KNOWN,
     REHEARSED,
@@ -106,7 +106,7 @@ class Forecast:
             seconds=STARTS * self.start + rehearsal.seconds,
             memory_mb=rehearsal.memory_mb,
             disk_mb=(1 + snapshots) * rehearsal.weights_mb,
-            source=REHEARSED,
+            source=REHEARSED if is_parted(run) else GUESSED,
         )
 
     def reading(self, job: WorkflowJob, run: Run) -> Cost:
@@ -187,18 +187,31 @@ class Forecast:
         return self.texts[key]
 
 
+def views(run: Run) -> list[Path]:
+    """The files of a run's partition."""
+    folder = Path("data/work", run.partition)
+    return [folder / f"{view}.safetensors" for view in ("original", "redacted")]
+
+
+def is_parted(run: Run) -> bool:
+    """Whether a run's partition is made."""
+    return all(file.is_file() for file in views(run))
+
+
 def parted(run: Run) -> Text | None:
     """A run's text as its partition has it, where that is made."""
-    folder = Path("data/work", run.partition)
-    files = [folder / f"{view}.safetensors" for view in ("original", "redacted")]
-    if not all(file.is_file() for file in files):
+    if not is_parted(run):
         return None
-    partition = load_partition(*files)
-    counts = np.bincount(partition.split, minlength=len(SPLITS))
+    partition = load_partition(*views(run))
+    lengths = np.diff(partition.original.starts)
+    of_splits: dict[str, np.ndarray] = {
+        split: lengths[partition.split == number] for number, split in enumerate(SPLITS)
+    }
     return Text(
-        points={split: int(count) for split, count in zip(SPLITS, counts, strict=True)},
+        points={split: len(of_split) for split, of_split in of_splits.items()},
         tokens=len(partition.original.ids) / max(1, len(partition.original)),
         private=float(partition.private.mean()),
+        lengths=of_splits,
     )
 
 
@@ -207,20 +220,20 @@ def surveyed(spec: SplitSpec) -> Text | None:
     corpus = spec.corpus
     archive = getattr(corpus, "archive", None)
     raw = None if archive is None else Path("data/raw", f"{archive}.jsonl")
-    counts: Counter[str] = Counter()
-    characters = 0
+    lengths: dict[str, list[int]] = {split: [] for split in SPLITS}  # of points, in characters
     size = 0
     try:
         records = READERS[corpus.reader](corpus, raw)
         for record in islice(records, SAMPLE):
             size += len(record.text.encode())
             for text, _ in pieces(record, spec.point, spec.window):
-                counts[record.split] += 1
-                characters += len(text)
+                lengths[record.split].append(len(text))
         is_whole = next(records, None) is None
     except (InputError, OSError):
         return None
-    if not counts:
+    counts = {split: len(of_split) for split, of_split in lengths.items()}
+    total = sum(counts.values())
+    if not total:
         return None
     path = getattr(corpus, "path", None) or raw
     larger = 1.0
@@ -228,6 +241,10 @@ def surveyed(spec: SplitSpec) -> Text | None:
         larger = max(1.0, Path(path).stat().st_size / size)
     return Text(
         points={split: round(counts[split] * larger) for split in SPLITS},
-        tokens=characters / counts.total() / CHARACTERS,
+        tokens=sum(map(sum, lengths.values())) / total / CHARACTERS,
         private=PRIVATE,
+        lengths={
+            split: np.ceil(np.array(of_split) / CHARACTERS).astype(np.int64)
+            for split, of_split in lengths.items()
+        },
     )

@@ -13,8 +13,8 @@ from confide.certify.claims import bayesian_epsilon, spent, spent_on_secret
 from confide.certify.literal import price_of, records_changed
 from confide.errors import InputError
 from confide.specs import CertifySpec, PrivacySpec, TrainSpec
-from confide.train.job import sizes_of
 from confide.train.planning import enumerate_steps, noise_for, planned
+from confide.train.sizes import sizes_of
 from confide.types import AnyRelease, Partition, UnitName
 
 # the others certify nothing

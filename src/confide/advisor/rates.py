@@ -24,6 +24,7 @@ OF_STUDIES = ("gate", "study", "scan", "search")  # rules that are called after 
 BEFORE = "what it took here before"
 ALIKE = "what jobs like it took here"
 REHEARSED = "a few of its steps"
+GUESSED = "a few of its steps, lengths guessed from characters"
 ELSEWHERE = "what it took elsewhere"
 UNKNOWN = "unknown"
 

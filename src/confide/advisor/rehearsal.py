@@ -42,6 +42,8 @@ class Text(NamedTuple):
     points: dict[str, int]  # by split
     tokens: float  # of a point, on average
     private: float  # share of the points
+    # tokens of each point, by split, or of some; None: nobody knows how much they differ
+    lengths: dict[str, np.ndarray] | None = None
 
     @property
     def characters(self) -> float:
@@ -74,6 +76,12 @@ def rehearsed(spec: TrainSpec, text: Text, vocab_size: int, bos: int) -> Rehears
         return played(spec, text, vocab_size, bos)
     except InputError:  # of settings that do not fit, or a pretrained model that is not there
         return None
+    except RuntimeError as error:
+        from confide.runtime.memory import out_of_memory
+
+        if not out_of_memory(error):
+            raise
+        return None
 
 
 def played(spec: TrainSpec, text: Text, vocab_size: int, bos: int) -> Rehearsal:
@@ -82,24 +90,30 @@ def played(spec: TrainSpec, text: Text, vocab_size: int, bos: int) -> Rehearsal:
 
     from confide.models import build, trainable
     from confide.runtime.memory import keep_pages, peak_mb
-    from confide.train.job import device_of, sizes_of
+    from confide.train.forecast import forecast
+    from confide.train.job import device_of
     from confide.train.planning import enumerate_steps
+    from confide.train.sizes import sizes_of
 
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
     keep_pages()
-    partition = meaningless(text, vocab_size)
+    network = build(spec.model, vocab_size, bos).to(device_of(spec.device)).train()
+    partition = meaningless(text, vocab_size, most=network.positions - 1)
     plan = enumerate_steps(spec, sizes_of(spec, partition))
     counts = Counter(step for steps in plan for step in steps)
-    network = build(spec.model, vocab_size, bos).to(device_of(spec.device)).train()
     job = job_of(spec, partition, network, counts)
+    # before any step: the longest texts may be in none of those that are timed
+    longest_mb = peak_mb(job.device) + forecast(job, plan).to_come / 1e6
     share = sum(text.points.values()) / len(partition.original)
-    seconds = share * math.fsum(count * seconds_of(job, step) for step, count in counts.items())
+    seconds = share * math.fsum(
+        count * seconds_of(job, step, text.tokens) for step, count in counts.items()
+    )
     per_token = seconds_per_token(job)
     held_out = text.points["valid"] * (text.tokens + 1)  # tokens, the ends of texts among them
     return Rehearsal(
         seconds=seconds + len(plan) * held_out * per_token,
         per_token=per_token,
-        memory_mb=peak_mb(job.device),
+        memory_mb=max(longest_mb, peak_mb(job.device)),
         weights_mb=sum(weight.nbytes for weight in trainable(network)) / 1e6,
     )
 
@@ -148,12 +162,23 @@ def seconds_per_token(job: "Job") -> float:
     return clock.seconds() / tokens
 
 
-def seconds_of(job: "Job", step: Step) -> float:
-    """Seconds of one step of a kind, the mean of a few."""
+def seconds_of(job: "Job", step: Step, tokens: float) -> float:
+    """Seconds of one step of a kind, by a few, and by how much more it reads on average.
+
+    tokens: of a point, on average. The few may have met none of the long points, or one.
+    """
     repeated(job, step, WARM)
     clock = Clock(job.device)
+    before = job.batches.tokens
     count = repeated(job, step, TIMED)
-    return clock.seconds() / count
+    seconds = clock.seconds() / count
+    read = (job.batches.tokens - before) / count
+    if read == 0 or step.unit == "author" or step.state == "published":
+        return seconds
+    recipe = job.spec.recipe
+    points = len(job.batches.pools[step.pool])
+    size = recipe.noisy_batch_size if step.noisy else min(recipe.batch_size, points)
+    return seconds * size * (tokens + 1) / read
 
 
 def repeated(job: "Job", step: Step, seconds: float) -> int:
@@ -193,16 +218,23 @@ class Clock:
         return min(passed, worked)
 
 
-def meaningless(text: Text, vocab_size: int) -> Partition:
-    """Points of random tokens: as many as the text has, up to a bound, and as long on average.
+def meaningless(text: Text, vocab_size: int, most: float = math.inf) -> Partition:
+    """Points of random tokens: as many as the text has, up to a bound, and as long.
 
-    Their lengths differ as much as those of sentences do. A private point has one private token.
+    Where nobody knows how much their lengths differ, it is as much as those of sentences do. A
+    private point has one private token. most: tokens that a model can read, beyond which training
+    refuses a text.
     """
     rng = np.random.default_rng(0)
     shrunk = min(1.0, MOST_POINTS / max(1, sum(text.points.values())))
     counts = [max(1, round(text.points[split] * shrunk)) for split in SPLITS]
     total = sum(counts)
-    lengths = 1 + rng.gamma(SPREAD, max(0.0, text.tokens - 1) / SPREAD, total).astype(np.int64)
+    if text.lengths is None:
+        lengths = 1 + rng.gamma(SPREAD, max(0.0, text.tokens - 1) / SPREAD, total).astype(np.int64)
+    else:
+        of_splits = zip((text.lengths[split] for split in SPLITS), counts, strict=True)
+        lengths = np.concatenate([some(each, count, rng) for each, count in of_splits])
+    lengths = np.minimum(lengths, most).astype(np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths)])
     is_private = rng.random(total) < text.private
     marks = np.zeros(starts[-1], bool)
@@ -218,3 +250,13 @@ def meaningless(text: Text, vocab_size: int) -> Partition:
         domain=np.full(total, -1, np.int32),
         owner=rng.integers(0, AUTHORS, total, dtype=np.int32),
     )
+
+
+def some(lengths: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """So many lengths as of a sample of these; the longest is always one of them."""
+    if not len(lengths):
+        return np.ones(count, np.int64)
+    drawn = rng.choice(lengths, count, replace=count > len(lengths))
+    if lengths.max() not in drawn:
+        drawn[0] = lengths.max()
+    return drawn

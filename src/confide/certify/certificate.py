@@ -512,6 +512,7 @@ def facts_of(
         releases=releases,
         delta=(spec.train.privacy or PrivacySpec()).delta,
         point=data.point,
+        texts=data.texts,
         gamma=missed["gamma"],
         gamma_upper=missed["gamma_upper"],
         delta2_upper=delta2_bound(spec, missed),

@@ -240,7 +240,8 @@ def bayesian_claims(facts: Facts) -> Iterator[Claim]:
         published = spent_on_secret(facts, drawn, relation)
         name = "bayesian_as_published"
         yield bayesian_claim(facts, name, facts.gamma, published, measured, relation=relation)
-    if facts.gamma_upper is not None and facts.price.caught == []:
+    # at gamma = 1 delta would be 1, which promises nothing
+    if facts.gamma_upper is not None and facts.gamma_upper < 1 and facts.price.caught == []:
         yield claim(
             facts,
             "bayesian_missing",

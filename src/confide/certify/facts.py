@@ -11,12 +11,12 @@ from functools import cached_property
 from confide.dp.accounting.price import Price, price
 from confide.types import AnyRelease, Packing
 
+# Points in words, by what a corpus consists of.
 UNITS = {
-    "turn": "one turn of a dialogue",
-    "dialogue": "one whole dialogue",
-    "sentence": "one sentence",
-    "window": "one window of consecutive words",
+    "dialogues": {"turn": "one turn of a dialogue", "dialogue": "one whole dialogue"},
+    "documents": {"turn": "one line of a document", "dialogue": "one whole document"},
 }
+UNITS_OF_ANY = {"sentence": "one sentence", "window": "one window of consecutive words"}
 CONSERVATIVE = "conditional on pi_c catching every miss of pi"
 CONTEXT_FREE = (
     "pi finds a secret without regard to the text around it "
@@ -57,6 +57,7 @@ class Facts:
     releases: Sequence[AnyRelease]
     delta: float
     point: str = "turn"
+    texts: str = "dialogues"  # what points are parts of: a key of UNITS
     # as measured; None: the corpus names no secrets, or only the bound is told
     gamma: float | None = None
     gamma_upper: float | None = None
@@ -104,7 +105,8 @@ class Facts:
     @property
     def one_point(self) -> str:
         """One point of the corpus, in words."""
-        return UNITS.get(self.point, f"one {self.point}")
+        units = UNITS_OF_ANY | UNITS[self.texts]
+        return units.get(self.point, f"one {self.point}")
 
     @property
     def unit(self) -> str:

@@ -70,7 +70,7 @@ def caught_claims(facts: Facts) -> Iterator[Claim]:
                     accountant=accountant,
                     conversion=conversion_of(accountant, relation, hop="zero_out"),
                 )
-    if facts.gamma_upper is not None:
+    if facts.gamma_upper is not None and facts.gamma_upper < 1:  # else delta would be 1
         # as `bayesian_missing` of redaction: what is missed is what delta is for
         yield claim(
             facts,

@@ -29,7 +29,7 @@ from confide.report.tables.table import show, table_lines
 from confide.runtime.packaged import program
 from confide.specs import NeighboursSpec, Params, RecallSpec
 from confide.specs.files import NeighboursFile, RecallFile
-from confide.train.evaluation import share_of
+from confide.train.pools import share_of
 from confide.types import Partition
 
 FOR = {

@@ -29,6 +29,7 @@ from confide.specs import NeighboursSpec, Params
 
 CONFIDENCE: float = NeighboursSpec.model_fields["confidence"].default
 FOLDER = Path("data/own/reviews")
+COMMON = ("name", "address", "organisation")  # what a policy of shapes misses most
 USUAL = {"size": 200, "seed": 0}
 
 
@@ -55,7 +56,8 @@ def review(
     most: how many missed secrets any text holds at most, which certificates then name as a
     condition; without it each word may be one, and the bound is several times as large.
     by: your name, for the certificate.
-    labels: further ones than the policy has, with commas between.
+    labels: further ones than those of the policy, name, address and organisation, with commas
+    between.
     gamma: the miss rate of the runs.
     terminal: ask in the terminal, not in a browser.
 
@@ -128,7 +130,7 @@ def begin(
     sample = draw_sample(draft.wanted, **files)
     if not sample.texts:
         raise InputError("has no training text of its own", file=files["points"])
-    all_labels = list(dict.fromkeys([*sample.labels, *extra, OTHER]))
+    all_labels = list(dict.fromkeys([*sample.labels, *extra, *COMMON, OTHER]))
     of_sample = {"points": sample.points, "spans": sample.spans, "labels": all_labels}
     return checked(draft.model_dump() | of_sample | {"marks": [None] * len(sample.texts)}), sample
 

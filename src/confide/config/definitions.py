@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from confide.config import jobs
-from confide.config.layers import Problem
+from confide.config.layers import Problem, meant
 from confide.config.policy_files import lists
 from confide.config.yaml_lines import KeyPath
 from confide.policies.regex import fault
@@ -42,6 +42,7 @@ TAKEN = (jobs.CERTIFICATE, jobs.EVALUATION, jobs.TRAJECTORY)  # files that stand
 HAS_PASSWORD = re.compile(r"^(?!sqlite|file)[^:]+://.*@|password=", re.IGNORECASE)
 DIGITS = re.compile(r"\{\d+\}")  # slots of templates
 DIGITS_OR_TOKEN = re.compile(r"\{(?:\d+|token)\}")
+LARGEST_DELTA = 0.01  # of a budget, however small the corpus
 SHARED = ("label", "limit", "seed")  # what an attack and its shadow models must agree in
 REFERENCES = (  # block, field, block that must define the value
     ("tokenizers", "corpus", "corpora"),
@@ -107,7 +108,9 @@ def undefined(params: Params, path: tuple[str, ...], used: Any, target: str) -> 
             yield Problem(place, None, f"expected a name of {target}")
         elif name not in defined:
             known = ", ".join(defined) or "nothing is"
-            yield Problem(place, name, f"is not defined under {target}: {known}")
+            suggestion = meant(name, defined)
+            message = f"is not defined under {target}: {known}{suggestion and f'; {suggestion}'}"
+            yield Problem(place, name, message)
 
 
 def canaries(params: Params) -> Iterator[Problem]:
@@ -267,10 +270,19 @@ def shadowless(params: Params, spec: ShadowsSpec) -> Iterator[tuple[str, str]]:
 
 
 def privacy(params: Params) -> Iterator[Problem]:
-    """Budgets that say both what is spent and what noise is drawn, or neither."""
+    """Budgets that say both what is spent and what noise is drawn, or neither, or protect nobody.
+
+    How many points there are training alone knows, and says if delta is too large for them.
+    """
     for name, budget in params.privacy.items():
         if (budget.epsilon is None) == (budget.noise_multiplier is None):
             yield Problem(("privacy", name), None, "needs either epsilon or noise_multiplier")
+        if budget.delta > LARGEST_DELTA:
+            message = (
+                "allows to give one text of a hundred away whole: take less than 1 / the number of "
+                "your points, such as 1e-5"
+            )
+            yield Problem(("privacy", name, "delta"), budget.delta, message)
 
 
 def recipes(params: Params) -> Iterator[Problem]:

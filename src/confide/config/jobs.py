@@ -37,6 +37,7 @@ from confide.specs import (
     TrajectorySpec,
     WordCanarySpec,
 )
+from confide.specs.data import DIALOGUES
 
 Point = Literal["turn", "dialogue", "sentence", "window"]  # what a corpus is cut into
 
@@ -374,10 +375,15 @@ def policy_reads(params: Params, name: str, policy: PolicySpec) -> list[ReadSpec
 def data(params: Params, run: Run) -> DataSpec:
     """What a run's text goes through, and on which terms."""
     name = run.row.dataset
+    dataset = params.datasets[name]
     redacted = redaction(params, name, run.gamma)
     parted = partition(params, name, run.row.dedup)
-    public = params.datasets[name].public
-    return DataSpec(public=public, **terms(text(params, name), redacted, parted))
+    reader = params.corpora[dataset.corpus].reader
+    return DataSpec(
+        public=dataset.public,
+        texts="dialogues" if reader in DIALOGUES else "documents",
+        **terms(text(params, name), redacted, parted),
+    )
 
 
 def training(params: Params, run: Run) -> TrainSpec:

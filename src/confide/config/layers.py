@@ -6,7 +6,7 @@ defines. What comes from elsewhere (a further file, the command line) is laid ov
 
 import difflib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -184,16 +184,24 @@ def typed(error: ValidationError, model: type[BaseModel]) -> Problem:
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         path = (*path, context["discriminator"].strip("'"))
     if kind == "union_tag_invalid":
-        return Problem(path, context["tag"], f"not one of {context['expected_tags']}")
+        known_tags = [tag.strip("'") for tag in context["expected_tags"].split(", ")]
+        suggestion = meant(context["tag"], known_tags)
+        message = f"not one of {context['expected_tags']}{suggestion and f'; {suggestion}'}"
+        return Problem(path, context["tag"], message)
     if kind in ("missing", "union_tag_not_found"):
         return Problem(path, None, "is missing")
     if kind != "extra_forbidden":
         return Problem(path, first["input"], first["msg"])
     known_keys = keys_at(model.model_json_schema(), path[:-1])
     others = [key for key in known_keys if key != path[-1]]
-    close = difflib.get_close_matches(str(path[-1]), others, n=1)
-    meant = f": did you mean {close[0]}?" if close else ""
-    return Problem(path, first["input"], f"unknown key{meant}")
+    suggestion = meant(str(path[-1]), others)
+    return Problem(path, first["input"], f"unknown key{suggestion and f': {suggestion}'}")
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """A suggestion, where a wrong name is like one that is known; else nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {close[0]}?" if close else ""
 
 
 def keys_at(schema: Mapping[str, Any], path: KeyPath) -> list[str]:

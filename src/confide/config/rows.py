@@ -12,9 +12,10 @@ from confide.config.layers import Problem
 from confide.config.pulled import without_corpus
 from confide.config.same_text import same_text
 from confide.config.yaml_lines import KeyPath
+from confide.corpora import table, table_files
 from confide.methods import METHODS
 from confide.methods.regularised import RegularisedOptions
-from confide.specs import AuditCanarySpec, Params, PrivacySpec, RunSpec
+from confide.specs import AuditCanarySpec, Params, PrivacySpec, RunSpec, TableSpec
 from confide.train.packing import problems as unpackable
 from confide.train.planning import (
     AUTHORS_DEDUPLICATED,
@@ -255,10 +256,25 @@ def one_text_twice(params: Params) -> Iterator[Problem]:
 
 
 def corpora(params: Params) -> Iterator[Problem]:
-    """Files of the user's that a selected study reads and that are not there."""
+    """Files of the user's that a selected study reads and that are not there, or lack a column."""
     for run in jobs.runs_of(params, params.select).values():
         name = params.datasets[run.row.dataset].corpus
         path = getattr(params.corpora[name], "path", None)
         if path is not None and not Path(path).exists():
             message = f"there is no such file. {without_corpus(Path())}".rstrip()
             yield Problem(("corpora", name, "path"), path, message)
+        elif isinstance(corpus := params.corpora[name], TableSpec):
+            yield from columns(name, corpus)
+
+
+def columns(name: str, corpus: TableSpec) -> Iterator[Problem]:
+    """Columns that a table is to be read by and does not have; only headers are read."""
+    reading = table.reading_of(corpus)
+    for piece in table_files.pieces(Path(corpus.path), reading):
+        there = list(table_files.columns(piece.path, reading))
+        for key, column in table.columns_of(corpus).items():
+            if column not in there:
+                is_text = table_files.is_csv(piece.path, reading)
+                known = table_files.hint(there, column, is_text=is_text)
+                message = f"{piece.path} has no such column{known}"
+                yield Problem(("corpora", name, key), column, message)

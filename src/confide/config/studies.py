@@ -38,6 +38,7 @@ def rows_of(params: Params, study: str) -> Iterator[ReportRun]:
                 gamma=run.gamma,
                 seed=run.seed,
                 variant=row.label or only_name,
+                reader=params.corpora[params.datasets[row.dataset].corpus].reader,
                 corpus=tested_on(params.datasets[row.dataset], datasets),
                 attacks=row.attacks,
                 trajectory=row.trajectory,

@@ -10,6 +10,7 @@ knows. A source is read twice, so that it need not fit in memory.
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from confide.corpora.shares import check_train
 from confide.errors import InputError
+from confide.output.escaping import warn
 from confide.specs import AuthoredSpec
 from confide.types import SPLITS, Record
 
@@ -55,6 +57,12 @@ def records(
             key="least",
             value=least,
         )
+    if left_out := counts.total() - sum(counts[author] for author in prolific):
+        say_once(
+            f"{'' if place is None else f'{place}: '}{left_out:,} of {counts.total():,} documents "
+            f"are left out: their {len(counts) - len(prolific):,} authors have fewer than {least} "
+            "each (least)"
+        )
     splits = {
         author: iter(_splits(spec, author, min(counts[author], spec.most or counts[author])))
         for author in prolific[: spec.authors]
@@ -63,6 +71,12 @@ def records(
         split = next(splits.get(author, iter(())), None)
         if split is not None:
             yield Record(text, doc, author, split=SPLITS[split])
+
+
+@cache
+def say_once(line: str) -> None:
+    """A line for the reader; a process may read one corpus several times."""
+    warn(line)
 
 
 def _splits(spec: AuthoredSpec, author: str, count: int) -> bytes:

@@ -165,6 +165,13 @@ class Result:
         return self.meaning.delta
 
     @property
+    def delta_of_noise(self) -> float | None:
+        """Delta; None where nothing was noised, so that no epsilon depends on it."""
+        starts = self.certificate.get("warm_start", [])
+        is_noised = self._constants("noise_multipliers")
+        return self.delta if is_noised or not all(start["public"] for start in starts) else None
+
+    @property
     def passes(self) -> float | None:
         """How often a training point was read, in expectation."""
         return self.epochs[-1].passes

@@ -38,6 +38,7 @@ class ReportRun(Spec):
         # what it is tested on: datasets of one corpus and tokenizer share it; None: its dataset
         None
     )
+    reader: str | None = None  # of its corpus: whether that is simulated
     variant: str | None = (
         None  # what tells it from another row of the same method; None: model and ablations say it
     )

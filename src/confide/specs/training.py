@@ -179,6 +179,7 @@ class DataSpec(TextSpec):
     """
 
     public: bool = False  # nothing in it needs protection: the dataset says so
+    texts: Literal["dialogues", "documents"] = "dialogues"  # what its points are parts of
     policies: str  # SHA-256 of the specification of both policies and of what they are made to miss
     everything_private: bool = (
         False  # pi_c fires on every text, so that nothing can slip into the public pool

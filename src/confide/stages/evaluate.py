@@ -22,10 +22,10 @@ from confide.train.evaluation import (
     redacted_unigram,
     reference_points,
     score,
-    share_of,
     summary,
 )
 from confide.train.job import device_of
+from confide.train.pools import share_of
 from confide.types import SPLITS, Partition
 
 TRAINED = 2000  # training points, at most, that are scored beside the held-out ones

@@ -25,7 +25,7 @@ from confide.errors import InputError
 from confide.files.io import atomic, sha256, write_jsonl
 from confide.models.recompute import recompute
 from confide.models.sharding import Shards
-from confide.output.escaping import terminal
+from confide.output.escaping import terminal, warn
 from confide.provenance.code_hash import code_hash
 from confide.provenance.terms import read_before
 from confide.runtime.memory import advised, free, keep_pages
@@ -36,7 +36,7 @@ from confide.train import checkpoint as checkpoints
 from confide.train import snapshots
 from confide.train.evaluation import evaluate_points
 from confide.train.forecast import amount, announce, savings
-from confide.train.job import Job, device_of, sizes_of
+from confide.train.job import Job, device_of
 from confide.train.metrics import Watch, passes, progress
 from confide.train.packing import pack
 from confide.train.planning import (
@@ -48,6 +48,7 @@ from confide.train.planning import (
     updates_of_steps,
 )
 from confide.train.regularisers import regulariser_of
+from confide.train.sizes import sizes_of
 from confide.types import SPLITS, Partition
 
 
@@ -107,6 +108,7 @@ def train(
             check_code(job, saved, checkpoint)
             job.restore(saved)
         announce(job, plan)
+        warn_of_delta(job, plan)
         run(job, plan, checkpoint, fingerprint)
         # whoever saw one output of a job that is then killed gets no second noise to compare
         job.save(checkpoint, fingerprint)
@@ -123,6 +125,17 @@ def train(
         # last: while the checkpoint is there, a killed job needs its epochs' weights to finish
         checkpoints.clear(checkpoint)
         snapshots.clear(checkpoint)
+
+
+def warn_of_delta(job: Job, epochs: Epochs) -> None:
+    """Say in one line where a budget's delta allows to give one unit away whole."""
+    units = {job.batches.units(step) for steps in epochs for step in set(steps) if step.noisy}
+    privacy = job.spec.privacy
+    if privacy is None or not units or not job.group.first or privacy.delta * max(units) < 1:
+        return
+    many = f"1 / {max(units):,}, where that is the number of its {privacy.unit}s"
+    advice = f"take at most {10.0 ** -len(str(max(units))):g}"
+    warn(f"{job.spec.run}: privacy.delta {privacy.delta:g} is no less than {many}: {advice}")
 
 
 def run(job: Job, epochs: Epochs, checkpoint: Path, fingerprint: str) -> None:

@@ -62,6 +62,7 @@ class Batches:
         # noise and as no other run's: two models with the same noise would give it away
         self.sampler = Stream(noise_seed, f"{spec.run}: private batches")
         self.left: list[Tensor] = []  # of a pass over a pool: positions in it, the next batch last
+        self.tokens = 0  # of the points that were given out so far, an end token each
         self._lengths: dict[Step, np.ndarray] = {}
 
     def view(self, step: Step) -> View:
@@ -138,6 +139,7 @@ class Batches:
         return by_author(lengths, owner, size, self.shuffle)
 
     def _batch(self, step: Step, view: View, points: np.ndarray) -> Batch:
+        self.tokens += len(points) + int(np.diff(view.starts)[points].sum())
         if step.tokens == "all":
             return answers_only(view, points, padded(view, points, self.bos))
         if step.tokens == "unmasked":

@@ -241,11 +241,3 @@ def backoff(masked: dict[str, float | None], tokens: int, vocab_size: int) -> fl
     masks = masked["tokens_private"] or 0
     of_masks = math.exp(min(math.log(ppl) * masks / tokens, 700.0))
     return of_masks * vocab_size
-
-
-def share_of(view: View, points: np.ndarray) -> float | None:
-    """Share of the tokens of some points that are marked; None where there are none."""
-    lengths = np.diff(view.starts)[points]
-    before = np.concatenate([[0], np.cumsum(view.private)])
-    marked = (before[view.starts[1:]] - before[view.starts[:-1]])[points]
-    return float(marked.sum() / lengths.sum()) if lengths.sum() else None

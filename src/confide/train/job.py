@@ -9,7 +9,6 @@ from typing import cast
 import torch
 from torch import nn
 
-from confide.dp.mechanism.authors import authors_of, protects_authors
 from confide.dp.mechanism.randomness import fresh_seed
 from confide.models import trainable, weights_of
 from confide.models.language_model import LanguageModel
@@ -22,13 +21,11 @@ from confide.train.averages import Averages
 from confide.train.batches import Batches
 from confide.train.filters import Filters
 from confide.train.gradients import Gradients
-from confide.train.handed_on import HandedOn, state_releases
+from confide.train.handed_on import HandedOn
 from confide.train.history import History
 from confide.train.metrics import Metrics
 from confide.train.moments import Moments
 from confide.train.optimizers import Optimizers
-from confide.train.planning import Sizes
-from confide.train.pools import pool_sizes
 from confide.train.regularisers import Regulariser
 from confide.types import Partition, Step
 
@@ -175,13 +172,3 @@ def device_of(name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     return name
-
-
-def sizes_of(spec: TrainSpec, partition: Partition) -> Sizes:
-    """Sizes of what the job draws from, as its plan and its ledger have them."""
-    authors = None
-    if protects_authors(spec):
-        authors = {name: len(points) for name, points in authors_of(partition).items()}
-    return Sizes(
-        pools=pool_sizes(partition), authors=authors, states=state_releases(spec, partition)
-    )

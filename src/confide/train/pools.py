@@ -5,7 +5,7 @@ too small.
 import numpy as np
 
 from confide.errors import InputError
-from confide.types import POOLS, Partition, PoolName, Step
+from confide.types import POOLS, Partition, PoolName, Step, View
 
 
 def check_pools(
@@ -34,3 +34,11 @@ def check_pools(
 def pool_sizes(partition: Partition) -> dict[PoolName, int]:
     """Sizes of the pools, public numbers by assumption (they do not differ between neighbours)."""
     return {name: int(np.size(partition.pool(name))) for name in POOLS}
+
+
+def share_of(view: View, points: np.ndarray) -> float | None:
+    """Share of the tokens of some points that are marked; None where there are none."""
+    lengths = np.diff(view.starts)[points]
+    before = np.concatenate([[0], np.cumsum(view.private)])
+    marked = (before[view.starts[1:]] - before[view.starts[:-1]])[points]
+    return float(marked.sum() / lengths.sum()) if lengths.sum() else None

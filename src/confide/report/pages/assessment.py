@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from confide.output import templates
-from confide.report.pages import opening
-from confide.report.pages.attempts import attempts, in_short
+from confide.report.pages import everyday, opening
+from confide.report.pages.attempts import attempts, compared, in_short
 from confide.report.pages.certificate import as_html, conditions
 from confide.report.pages.opening import rounded_up
 from confide.report.pages.readings import readings
@@ -38,7 +38,13 @@ TOLD = {
     "group_after_dedup": "What a secret is that stands in several texts: {unit}",
     "group_before_dedup": "The same, copies counted one by one: {unit}",
 }
-HOPELESS = "none can help"  # how a certificate begins why nothing is bounded
+RELATIONS = {
+    "add_or_remove": "it is in one of them and not in the other (add-or-remove)",
+    "replace_one": "another stands in its place (replace-one)",
+    "zero_out": "it counts for nothing in one of them (zero-out)",
+}
+SIMULATED = ("authors", "customersim", "dialog_files")  # readers of what programs wrote
+PUBLISHED = ("multidogo", "multiwoz22", "reddit", "sgd", "speeches", "treebank", "wikitext")
 REGURGITATION = ("extraction", "leak", "tab", "exposure", "sequence_exposure")
 ASKING = ("extraction", "leak", "tab")
 MEMBERSHIP = ("membership", "lira", "game", "gradients")
@@ -101,13 +107,25 @@ def markdown(result: Result) -> str:
         "attempts": attempts(result),
         "attempts_where": f"results/runs/{result.run.run}",
         "not_promised": opening.not_promised(certified),
+        "origin": origin(result.run.reader),
         "note": certified.get("release_note"),
         "unaccounted": certified.get("unaccounted", []),
-        "assumptions": certified.get("assumptions", []),
+        "assumptions": assumptions(result),
+        "compared": compared(result),
+        "audited": any(attempt.kind in AUDITS for attempt in attempts(result)),
         "edpb": answered(result, "edpb"),
         "nist": answered(result, "nist"),
     }
     return templates.filled(__file__, values)
+
+
+def origin(reader: str | None) -> str:
+    """Whose text it is, where it is not that of whoever trains; empty where nothing says so."""
+    if reader in SIMULATED:
+        return "This corpus is simulated: a program wrote its text, and nobody stands behind it."
+    if reader in PUBLISHED:
+        return "This corpus is one that others published, and no text of whoever trained."
+    return ""
 
 
 def claims(result: Result) -> list[Line]:
@@ -119,18 +137,26 @@ def claims(result: Result) -> list[Line]:
         unit = opening.everyday(claim.get("unit") or "the unit")
         epsilon = float(claim["epsilon"])
         delta = float(claim.get("delta", result.delta))
+        if opening.is_exact(result.certificate, delta):
+            delta = 0.0
         asked = opening.WHETHER if "add_or_remove" in name else opening.WHICH
         statement = opening.in_words(epsilon, delta, asked)
         lines.append(Line(TOLD[name].format(unit=unit), statement, holds_if(claim)))
     return lines
 
 
+def assumptions(result: Result) -> list[str]:
+    """What all claims assume."""
+    return [everyday.assumption(text) for text in result.certificate.get("assumptions", [])]
+
+
 def holds_if(claim: Json) -> str:
     """The conditions of a claim; of one that bounds nothing, why, where the certificate says so."""
     all_conditions = conditions(claim) if "condition" in claim else []
     if float(claim["epsilon"]) < math.inf:
-        return "; ".join(all_conditions) or "always"
-    return "; ".join(words for words in all_conditions if words.startswith(HOPELESS)) or "–"
+        return "; ".join(map(everyday.condition, all_conditions)) or "always"
+    hopeless = (words for words in all_conditions if words.startswith(everyday.HOPELESS))
+    return "; ".join(map(everyday.condition, hopeless)) or "–"
 
 
 def answered(result: Result, document: str) -> list[Line]:
@@ -192,6 +218,8 @@ def preparation(result: Result) -> str | None:
     policy = result.certificate["policy"]
     bound = policy.get("gamma_upper")
     share = "unknown" if bound is None else f"at most {rounded_up(bound)}"
+    if bound is not None and bound >= 1:
+        share = "nobody knows; it may miss all of them"
     copies = "later copies of a text are masked" if policy.get("dedup") else "copies stay"
     if not any("redacted" in kind for kind in updates):
         words = "Nothing was masked: training read the original text, with all its secrets"
@@ -226,7 +254,7 @@ def scope(result: Result) -> str | None:
     names = ", ".join(result.run.attacks)
     epochs = len(result.trajectory)
     along = f"; {', '.join(result.run.trajectory)} also after each of {epochs} epochs"
-    made_up = " (gradients: on the training program, not on this model)"
+    made_up = " (of these, what tests made-up records tries the training program, not this model)"
     words = f"{len(result.run.attacks)}, each once ({names}){along if epochs else ''}"
     on_the_program = any(attempt.kind == "gradients" for attempt in all_attempts)
     return f"{words}{made_up if on_the_program else ''}"
@@ -235,7 +263,7 @@ def scope(result: Result) -> str | None:
 def threats(result: Result) -> str | None:
     if not opening.finite_claims(result.certificate):
         return None
-    assumed = result.certificate.get("assumptions")
+    assumed = assumptions(result)
     words = f"Yes: against {opening.against(result.certificate)}"
     return f"{words}. Assumed: {'; '.join(assumed)}" if assumed else words
 
@@ -272,19 +300,23 @@ def contributions(result: Result) -> str | None:
 
 def neighbours(result: Result) -> str | None:
     relations = {
-        claim["relation"].replace("_", "-")
+        claim["relation"]
         for claim in opening.finite_claims(result.certificate)
         if claim.get("relation")
     }
-    return f"One unit differs: {', '.join(sorted(relations))}" if relations else None
+    words = [RELATIONS.get(relation, relation) for relation in sorted(relations)]
+    return f"Two that differ in one of what is protected: {'; '.join(words)}" if words else None
 
 
 def parameters(result: Result) -> str | None:
     claim = opening.record_of(result.certificate)
     if claim is None:
         return None
+    if float(claim["epsilon"]) == math.inf:
+        return "ε is ∞ for a whole text, which guarantees nothing: there is no δ that matters"
     delta = rounded_up(claim.get("delta", result.delta), 3)
-    return f"Of a record, replaced: ε {rounded_up(claim['epsilon'])}, δ {delta}"
+    whose = opening.unit_of(result.certificate)
+    return f"Of {whose}, replaced by another: ε {rounded_up(claim['epsilon'])}, δ {delta}"
 
 
 def mechanism(result: Result) -> str | None:
@@ -303,7 +335,7 @@ def mechanism(result: Result) -> str | None:
         if values
     ]
     kind = "discrete Gaussian" if constants.get("discrete_coordinates") else "Gaussian"
-    return f"DP-SGD: clipped gradients and {kind} noise; {'; '.join(words)}"
+    return f"DP-SGD, training with noise: clipped gradients and {kind} noise; {'; '.join(words)}"
 
 
 def composition(result: Result) -> str | None:
@@ -311,8 +343,8 @@ def composition(result: Result) -> str | None:
     if number is None:
         return None
     if not opening.finite_claims(result.certificate):
-        return f"Nothing was priced: of {number:,} updates nothing finite is claimed"
-    words = f"Of this model's training: {number:,} updates were priced together"
+        return f"Nothing is guaranteed of the {number:,} updates of this model's training"
+    words = f"Of this model's training: {number:,} updates were counted together"
     starts = result.certificate.get("warm_start", [])
     priced = [start["source"] for start in starts if not start.get("public")]
     public = [start["source"] for start in starts if start.get("public")]
@@ -351,10 +383,12 @@ def trust(result: Result) -> str | None:
 
 
 def floats(result: Result) -> str | None:
-    assumptions = [
-        text for text in result.certificate.get("assumptions", []) if "pseudo-random" in text
+    assumed = [
+        everyday.assumption(text)
+        for text in result.certificate.get("assumptions", [])
+        if "pseudo-random" in text
     ]
-    return f"Assumed: {'; '.join(assumptions)}" if assumptions else None
+    return f"Assumed: {'; '.join(assumed)}" if assumed else None
 
 
 def correctness(result: Result) -> str | None:
@@ -363,7 +397,7 @@ def correctness(result: Result) -> str | None:
         return None
     tested = f"Audit by planted tests: {outcomes or 'none was run'}"
     if not mechanism(result):
-        return f"No noise was priced. {tested}"
+        return f"No claim here rests on noise. {tested}"
     return "Two accountants and dp-accounting must agree before a certificate is written. " + tested
 
 

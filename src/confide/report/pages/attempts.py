@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from confide.attacks.statistics.metrics import LEVEL, auc_null
-from confide.certify.gate import REFUTED, SETS, SKIPPED, Case, cases_of
+from confide.attacks.statistics.metrics import LEVEL, Z, auc_null
+from confide.certify.gate import NOTHING_FINITE, REFUTED, SETS, SKIPPED, Case, cases_of
+from confide.dp.accounting.audit_power import base_of
 from confide.errors import InputError
 from confide.report.pages.opening import rounded_up
 from confide.report.results import Json, Result, largest_exposure
@@ -91,9 +92,11 @@ def exposed(metrics: Json) -> str:
     stands_out = mean is not None and usual is not None and mean > usual
     verdict = MORE if largest > chance or stands_out else NO_MORE
     words = f"{verdict}: {words}, where chance gives up to {chance:.3g}"
+    words += p_words(metrics.get("p_max"))
     if mean is None or usual is None:
         return words
-    return f"{words}; on average {rounded_up(mean, 3)}, where chance gives up to {usual:.3g}"
+    words += f"; on average {rounded_up(mean, 3)}, where chance gives up to {usual:.3g}"
+    return words + p_words(metrics.get("p_mean"))
 
 
 def told_apart(metrics: Json) -> str:
@@ -116,14 +119,14 @@ def written_out(metrics: Json) -> Iterator[str]:
         yield (
             f"{verdict}: {metrics['canaries_out']} of {metrics['canaries']} planted secrets came "
             f"out in {metrics['samples']:,} texts, where chance gives "
-            f"{rounded_up(metrics['canaries_chance'], 2)} (p = {metrics['p_canaries']:.2g})"
+            f"{rounded_up(metrics['canaries_chance'], 2)}{p_words(metrics['p_canaries'])}"
         )
     if metrics["members"]:
         verdict = MORE if metrics["p_members"] <= 1 - LEVEL else NO_MORE
         yield (
             f"{verdict}: the model went on with {metrics['members_out']} of {metrics['members']} "
             f"secrets of its training text, and with {metrics['non_members_out']} of "
-            f"{metrics['non_members']} that it never saw (p = {metrics['p_members']:.2g})"
+            f"{metrics['non_members']} that it never saw{p_words(metrics['p_members'])}"
         )
 
 
@@ -133,7 +136,28 @@ def beside_chance(area: float, high: float | None) -> str:
     if high is None:
         return f"{words}; what chance gives was not measured"
     verdict = MORE if area > high else NO_MORE
-    return f"{verdict}: {words} and chance gives up to {high:.3g}"
+    p = auc_p_value(area, high)
+    return f"{verdict}: {words} and chance gives up to {high:.3g}{p_words(p)}"
+
+
+def auc_p_value(area: float, high: float) -> float | None:
+    """How often scores that know nothing have this area or more; `high`: of `auc_null`.
+
+    None where that band was cut off at 1, so that it does not tell how wide it is.
+    """
+    if not 0.5 < high < 1:
+        return None
+    return math.erfc((area - 0.5) / (high - 0.5) * Z / math.sqrt(2)) / 2
+
+
+def p_words(p: float | None) -> str:
+    """A p-value behind a number, where it is known."""
+    return "" if p is None else f" (p = {p:.2g})"
+
+
+def compared(result: Result) -> int:
+    """How many findings say whether they are more than chance."""
+    return sum(attempt.found.startswith((MORE, NO_MORE)) for attempt in attempts(result))
 
 
 def audits(result: Result, metrics: Json) -> list[Case]:
@@ -155,17 +179,20 @@ def audit(case: Case, metrics: Json) -> str:
     area = metrics.get(f"{case.audit}_auc")
     if case.outcome == SKIPPED and area is not None:
         found = beside_chance(area, metrics.get(f"{case.audit}_auc_null_high"))
-        return f"{found}. It was held against no {CLAIMED[case.audit]} ({case.says})"
+        why = "there is none" if case.says == NOTHING_FINITE else case.says
+        return f"{found}. It was held against no {CLAIMED[case.audit]} ({why})"
     words = f"{CLAIMED.get(case.audit, case.audit)}: {case.outcome}"
     twice = case.rings_2x
     five_times = case.rings_5x
     if case.lower is None or case.certified is None or twice is None or five_times is None:
         return f"{words} ({case.says})" if case.says else words
+    base = base_of(case.certified)
     return (
-        f"{words}; ε is at least {rounded_down(case.lower)} by {case.coins} planted tests, "
-        f"certified {rounded_up(case.certified)}. Were ε really twice that (2, were 0 certified), "
-        f"the best attacker would have noticed with a chance of {math.floor(100 * twice)} %, "
-        f"were it five times that, of {math.floor(100 * five_times)} %"
+        f"{words}; {case.coins:,} planted tests show that ε is at least "
+        f"{rounded_down(case.lower)}, and {rounded_up(case.certified)} is certified. Were ε really "
+        f"{rounded_up(2 * base)}, the best attacker would have noticed with a chance of "
+        f"{math.floor(100 * twice)} %, were it {rounded_up(5 * base)}, of "
+        f"{math.floor(100 * five_times)} %"
     )
 
 
@@ -186,5 +213,6 @@ def in_short(result: Result) -> str:
     if against:
         words += f". The certificate is REFUTED by {', '.join(dict.fromkeys(against))}"
     if more:
-        return f"{words}. Found more than chance: {', '.join(dict.fromkeys(more))}"
+        words = f"{words}. Found more than chance: {', '.join(dict.fromkeys(more))}"
+        return f"{words} (of {compared(result)} results that were compared with chance)"
     return f"{words}. What each found is below; finding nothing proves nothing of other attacks"

@@ -4,13 +4,14 @@ Five lines for everybody, every claim with its meaning, what was measured, and h
 Numbers are rounded up.
 """
 
+import math
 from functools import partial
 from string import ascii_lowercase
 from typing import Any
 
 from confide.certify.facts import UNKNOWN
 from confide.output import escaping, templates
-from confide.report.pages.opening import NOT_TRIED, lines, rounded_up
+from confide.report.pages.opening import NOT_TRIED, is_exact, lines, rounded_up
 from confide.report.pages.readings import readings
 
 Json = dict[str, Any]
@@ -32,6 +33,7 @@ def page(certified: Json, tried: str = NOT_TRIED) -> str:
         "letters": dict(zip(all_conditions, ascii_lowercase, strict=False)),
         "conditions": conditions,
         "epsilon_words": epsilon_words,
+        "delta_words": partial(delta_words, certified),
         "up": rounded_up,
         "opening": lines(certified, tried),
         "rate_words": partial(rate_words, certified["policy"]),
@@ -60,6 +62,18 @@ def rate_words(policy: Json, name: str) -> str:
     """A rate as measured with its bound, or the bound alone."""
     bound = f"at most {rounded_up(policy[f'{name}_upper'])}"
     return bound if policy[name] is None else f"= {rounded_up(policy[name])}, {bound}"
+
+
+def delta_words(certified: Json, claim: Json) -> str:
+    """A claim's delta, never smaller; one that allows everything says so.
+
+    None where epsilon is infinite, or where nothing was noised, so that epsilon holds at 0, too.
+    """
+    delta = claim["delta"]
+    if float(claim["epsilon"]) == math.inf or is_exact(certified, delta):
+        return "–"
+    text = rounded_up(delta, 3)
+    return "1: promises nothing" if text == "1" else text
 
 
 def epsilon_words(epsilon: float | str) -> str:

@@ -35,7 +35,8 @@ def best_epsilon(rows: list[Row]) -> str:
     epsilon = rounded_up(best["epsilon_replace_one"])
     if epsilon == "∞":
         return "∞: nothing is guaranteed"
-    return f"{epsilon} at δ {rounded_up(best['delta'], 3)} ({best['name']})"
+    at = "" if best["delta"] is None else f" at δ {rounded_up(best['delta'], 3)}"
+    return f"{epsilon}{at} ({best['name']})"
 
 
 def worst_exposure(rows: list[Row]) -> str:

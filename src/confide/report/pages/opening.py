@@ -6,6 +6,7 @@ does.
 """
 
 import math
+import re
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
@@ -15,6 +16,9 @@ Json = dict[str, Any]
 RECORD = "record_replace_one_pld"  # the claim that the lines are about
 REFUSED = ("as_published",)  # claims that a certificate quotes and calls no bound
 WHOLE_PERSON = "all text of one person"
+POOLED = r",? in a pool that is only trained on with noise"  # how certificates name such units
+ONE_PLACE = ", one occurrence alone"
+READ_WITH_NOISE = " (where training read it with noise alone)"
 FOUND_OUT = "How much could still be found out"  # the label of the guarantee
 WHICH = "which of two equally likely ones was there"
 WHETHER = "whether it was there, which is as likely as not,"
@@ -47,6 +51,19 @@ def right_guesses(epsilon: float, delta: float) -> float:
     return 1 - (1 - delta) / (1 + math.exp(min(epsilon, 700)))
 
 
+def is_exact(certified: Json, delta: float) -> bool:
+    """Whether finite epsilons of a certificate at this delta hold at 0, too.
+
+    They do where nothing was noised, here or in what the run started from, but for claims with a
+    delta of their own, as the chance that a policy misses a secret is.
+    """
+    noise = certified.get("public_constants", {}).get("noise_multipliers")
+    kinds = certified.get("updates", {})
+    noised = noise != [] or any(kind.startswith("nois") for kind in kinds)
+    started = any(not start.get("public") for start in certified.get("warm_start", []))
+    return not noised and not started and delta == float(certified["headline"]["delta"])
+
+
 def in_words(epsilon: float, delta: float, asked: str = WHICH) -> str:
     """What a pair of epsilon and delta allows, as how often a guess is right.
 
@@ -54,6 +71,12 @@ def in_words(epsilon: float, delta: float, asked: str = WHICH) -> str:
     """
     if epsilon == math.inf:
         return "nothing is guaranteed (ε = ∞)"
+    if epsilon == 0:
+        but = f", but for a chance of at most δ {rounded_up(delta, 3)}" if delta > 0 else ""
+        return (
+            "no better than by chance: the model would be the same whichever was there, so that "
+            f"nothing it remembers can come from it (ε is 0{but})"
+        )
     share = right_guesses(epsilon, delta)
     words = (
         f"whoever guesses {asked} is right in at most {rounded_up(100 * share)} of 100 cases, "
@@ -68,11 +91,13 @@ def record_of(certified: Json) -> Json | None:
 
 
 def finite_claims(certified: Json) -> list[Json]:
-    """The claims that bound anything."""
+    """The claims that bound anything; at a delta of 1 all is allowed, whatever epsilon."""
     return [
         claim
         for claim in certified["claims"]
-        if float(claim["epsilon"]) < math.inf and claim["name"] not in REFUSED
+        if float(claim["epsilon"]) < math.inf
+        and float(claim.get("delta", 0)) < 1
+        and claim["name"] not in REFUSED
     ]
 
 
@@ -100,12 +125,13 @@ def unit_of(certified: Json) -> str:
 
 def whole(certified: Json) -> str:
     """The unit without its number, and without the condition that it is read with noise alone."""
-    return unit_of(certified).split(" in a pool that ")[0].removeprefix("one ")
+    return unit_of(certified).split(READ_WITH_NOISE)[0].removeprefix("one ")
 
 
 def everyday(unit: str) -> str:
     """A unit as a certificate names it, in words that fit into a sentence."""
-    return unit.replace(AUTHOR, WHOLE_PERSON, 1)
+    words = unit.replace(AUTHOR, WHOLE_PERSON, 1).replace(ONE_PLACE, " at one place alone", 1)
+    return re.sub(POOLED, READ_WITH_NOISE, words, count=1)
 
 
 def protected(certified: Json, claim: Json | None, epsilon: float) -> str:
@@ -118,7 +144,7 @@ def protected(certified: Json, claim: Json | None, epsilon: float) -> str:
             else f"{unit}. Somebody who wrote several is protected less"
         )
     if finite_claims(certified):
-        return f"no {whole(certified)} as a whole; only what the finite claims on this page are of"
+        return f"no {whole(certified)} as a whole, only what lines of this page set a limit for"
     return "nothing"
 
 
@@ -146,10 +172,13 @@ def sure(certified: Json, claim: Json | None, epsilon: float) -> str:
         return "unknown: the certificate says nothing of a whole record"
     if epsilon < math.inf:
         delta = float(claim.get("delta", certified["headline"]["delta"]))
+        if is_exact(certified, delta):
+            delta = 0.0
         return f"{in_words(epsilon, delta)}. This holds on the conditions on this page"
     if finite_claims(certified):
         unit = whole(certified)
-        return f"nothing is guaranteed of a whole {unit} (ε = ∞), only what the finite claims say"
+        limited = "only of what lines of this page set a limit for"
+        return f"nothing is guaranteed of a whole {unit} (ε = ∞), {limited}"
     return in_words(epsilon, 0.0)
 
 

@@ -1,0 +1,112 @@
+"""The conditions and assumptions of a certificate in words that need no knowledge of the field.
+
+What is not listed stands as the certificate has it, with names for its letters alone: pi is the
+policy, pi_c the careful one, gamma the share of secrets that the policy misses.
+"""
+
+import re
+
+from confide.certify.certificate import ASSUMPTIONS, ON_INTEGERS, ROUNDED
+from confide.certify.facts import (
+    CONSERVATIVE,
+    CONTEXT_FREE,
+    LENGTHS,
+    MARKS_KEPT,
+    NAMED,
+    NEIGHBOURS,
+    ONE_ALONE,
+    POISSON,
+    POISSON_AUTHORS,
+    TINY,
+)
+
+HOPELESS = "none can help: "  # how a certificate begins why nothing is bounded
+CONDITIONS = {
+    CONSERVATIVE: "the careful policy finds every secret that the policy misses",
+    CONTEXT_FREE: "the policy finds a secret whatever text stands around it",
+    LENGTHS: (
+        "what stands in its place is as long, in tokens of the model, and how long is no secret: "
+        "of any other length nothing is guaranteed"
+    ),
+    MARKS_KEPT: "later copies of the text stay masked when the secret is",
+    NAMED: "all texts of a person carry one name",
+    NEIGHBOURS: (
+        "only words that the policy marks are others, not which it marks, nor any other word"
+    ),
+    ONE_ALONE: (
+        "one place of the secret alone is masked, and a later copy of its text is read instead"
+    ),
+    TINY: "so little noise guarantees nothing",
+    "exact updates read it": "training read it without noise",
+    "the record stays in its pool": "what stands in its place would be read with noise, too",
+    # a condition of a certificate is cut at its semicolons
+    **dict(
+        zip(
+            POISSON.split("; "),
+            (
+                "which texts a step of training read was drawn by chance",
+                "how many texts there were is no secret",
+            ),
+            strict=True,
+        )
+    ),
+    **dict(
+        zip(
+            POISSON_AUTHORS.split("; "),
+            (
+                "whose texts a step of training read was drawn by chance",
+                "how many people there were is no secret",
+            ),
+            strict=True,
+        )
+    ),
+}
+ASSUMED = dict(
+    zip(
+        (*ASSUMPTIONS, ON_INTEGERS, ROUNDED),
+        (
+            "whoever attacks may have the model and every step of its training, but knows neither "
+            "the noise nor which texts were drawn for a step",
+            "the random numbers of a computer are as good as chance, and its rounded numbers as "
+            "exact ones",
+            "the policies, the settings of training and what the certificate lists as public "
+            "constants were chosen without a look at the protected text",
+            "what the certificate lists as public, of what the model was made from, was made from "
+            "no protected text, as whoever trained declares",
+            "where one text is replaced by another, the case that was counted with is the worst "
+            "one; a second way of counting does not need this",
+            "the random numbers of a computer are as good as chance, and what a single text adds "
+            "to a step depends on that text and the model alone; sums and noise are exact",
+            "the limits on what the policy misses are no secret: they are rounded, and one secret "
+            "moves them only where it crosses a step",
+        ),
+        strict=True,
+    )
+)
+LETTERS = {
+    r"gamma of the worst label at its upper bound": (
+        "the policy misses no larger share of the secrets than its upper bound"
+    ),
+    r"\bdelta2 at its bound\b": "the share that both policies miss is at most",
+    r"\bdelta2\b": "the share of secrets that both policies miss",
+    r"\bgamma\b": "the share of secrets that the policy misses",
+    r"\bpi_c\b": "the careful policy",
+    r"\bpi\b": "the policy",
+    r"\bepsilon = infinity\b": "ε = ∞",
+}
+
+
+def condition(text: str) -> str:
+    """A condition of a claim, or why nothing can help one."""
+    if text.startswith(HOPELESS):
+        return f"no condition helps: {condition(text.removeprefix(HOPELESS))}"
+    if text in CONDITIONS:
+        return CONDITIONS[text]
+    for letters, words in LETTERS.items():
+        text = re.sub(letters, words, text)
+    return text
+
+
+def assumption(text: str) -> str:
+    """An assumption of all claims."""
+    return ASSUMED.get(text) or condition(text)
