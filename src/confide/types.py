@@ -158,6 +158,9 @@ class Step:
     unit: UnitName = "point"
 
 
+UNNAMED = "0" * 64  # a sequence of correlated noise that was not drawn yet
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correlation:
     """How the noise of a sequence of updates hangs together, and which units each of them reads."""

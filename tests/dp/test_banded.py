@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -356,3 +357,22 @@ def test_a_ledger_comes_back_as_it_was():
         parse_release(line | {"correlation": line["correlation"] | {"amplified": True}})
     with pytest.raises(TypeError):
         parse_release(line | {"correlation": None})
+
+
+def test_the_table_of_the_page_is_what_comes_out():
+    """Every number of docs/correlated.md, row by row."""
+    page = Path(__file__).parents[2].joinpath("docs/correlated.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if ", 1" in line[:24]]
+    assert len(rows) == 4
+    counts = {"5,525, 128, 1.4": (5525, 128, 60), "2,149, 256, 10": (2149, 256, 84)}
+    for setting, target, *cells in rows:
+        points, batch, count = counts[setting]
+        groups = math.ceil(points / batch)
+        ways = [(bands, bands, batch * bands / points) for bands in (1, 2, 4, 8)]
+        sizes = []
+        for bands, separation, rate in [*ways, (groups, groups, 1.0)]:
+            given = correlation(bands, separation)
+            sigma = calibrate(float(target), 8e-5, rate, count, correlation=given)
+            sizes.append(sigma * banded.error_of_sums(given, count))
+        shown = [f"{size / sizes[0]:.2f}" for size in sizes[1:]]
+        assert shown == [cell.strip("*") for cell in cells]

@@ -21,10 +21,9 @@ from confide.methods.plan import Plan
 from confide.specs import PrivacySpec, RecipeSpec, TrainSpec
 from confide.train.dealing import correlation_of, passes_updates, rate_of
 from confide.train.pools import check_pools
-from confide.types import AnyRelease, PoolName, Release, StateRelease, Step
+from confide.types import UNNAMED, AnyRelease, PoolName, Release, StateRelease, Step
 
 Epochs = Sequence[Sequence[Step]]
-UNNAMED = "0" * 64  # a sequence of correlated noise that was not drawn yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
