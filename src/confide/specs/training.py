@@ -274,6 +274,14 @@ class ExposureSpec(Spec):
     published: bool = False  # rank per token of the whole sentence, too, as in Selective-DP
 
 
+class ContextExposureSpec(Spec):
+    """Exposure by what stands behind a secret: of canaries that training read and never scored."""
+
+    kind: Literal["context_exposure"]
+    candidates: Natural = 1000  # values that each secret is ranked among, drawn at random
+    seed: int = 0
+
+
 class MembershipSpec(Spec):
     """Membership of secrets; random non-members scored bare are the setting of Selective-DP on
     WikiText.
@@ -456,6 +464,7 @@ class AuthorInferenceSpec(Spec):
 
 AttackSpec = Annotated[
     AuthorInferenceSpec
+    | ContextExposureSpec
     | DomainLiraSpec
     | ExposureSpec
     | GameSpec
