@@ -23,6 +23,7 @@ from confide.data.partition_files import load_partition
 from confide.errors import InputError
 from confide.files.io import read_jsonl, write_json, write_jsonl
 from confide.models.batches import answers_only, padded, token_losses
+from confide.report.pages.attempts import MORE, NAMES, NO_MORE, exposed
 from confide.specs import CanarySpec, ContextExposureSpec, ExposureSpec, PartitionSpec
 from confide.stages.partition import partition
 from confide.stages.plant import plant
@@ -130,6 +131,20 @@ def test_controls(
     assert max(found["exposures"]) <= math.log2(501)
     assert not any(secret in repr(found) for secret in SECRETS)
     assert found == ATTACKS["context_exposure"](SPEC, target)
+
+
+def test_the_report_says_what_was_found(
+    read_alone: nn.Module, digit_tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    target = Target(read_alone, digit_tokenizer, tmp_path, planted(tmp_path))
+    found = ATTACKS["context_exposure"](SPEC, target)
+    assert MORE in exposed(found) and "context_exposure" in NAMES
+    controls = {
+        name.removeprefix("control_"): value
+        for name, value in found.items()
+        if name.startswith("control_")
+    }
+    assert NO_MORE in exposed(found | controls)
 
 
 def test_probabilities_that_are_not_finite_give_a_reason(
