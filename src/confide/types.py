@@ -158,19 +158,35 @@ class Step:
     unit: UnitName = "point"
 
 
+UNNAMED = "0" * 64  # a sequence of correlated noise that was not drawn yet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correlation:
+    """How the noise of a sequence of updates hangs together, and which units each of them reads."""
+
+    # of C, lower triangular with these along its diagonals: noise is C^-1 times independent noise
+    coefficients: tuple[float, ...]
+    separation: int  # groups that units are dealt into: each is read once in so many updates
+    sequence: str  # SHA-256 of the state that its noise began with: tells one from another
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """What really ran: `count` consecutive updates of one kind. Enough to price them."""
 
     step: Step
-    # of a noisy step: probability of each unit (point or author) of the pool; of an exact step 0
+    # of a noisy step: probability of each unit (point or author) of the pool, or of the group that
+    # is its turn where noise is correlated; of an exact step 0
     sample_rate: float = 0.0
-    # standard deviation of the noise over max_grad_norm; 0 for an exact step
+    # standard deviation of the noise over max_grad_norm; 0 for an exact step. Where noise is
+    # correlated: of the independent noise that it is made of
     noise_multiplier: float = 0.0
     max_grad_norm: float = 0.0  # 0 for an exact step
     count: int
     # how many numbers each update added discrete Gaussian noise to; 0: Gaussian noise
     discrete_coordinates: int = 0
+    correlation: Correlation | None = None  # None: noise of its own for each update
 
     @property
     def noisy(self) -> bool:
@@ -191,6 +207,7 @@ class StateRelease:
     noisy: ClassVar[bool] = True
     sample_rate: ClassVar[float] = 1.0
     discrete_coordinates: ClassVar[int] = 0  # its noise is Gaussian
+    correlation: ClassVar[None] = None  # and independent
 
 
 AnyRelease = Release | StateRelease

@@ -13,15 +13,18 @@ import torch
 from confide.attacks.audits.gradients import CLAIMS, Directions, batch_of, scored
 from confide.dp.accounting.audit_bounds import right_guesses
 from confide.dp.accounting.audit_power import power
+from confide.dp.accounting.banded import inverse_root
 from confide.dp.accounting.calibration import calibrate
 from confide.dp.accounting.curves import Mechanism, pld_curve
+from confide.dp.accounting.pairs import Pair, loss
+from confide.dp.accounting.price import mechanisms_of
 from confide.dp.accounting.tradeoff import points_of
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.randomness import Stream
 from confide.dp.mechanism.sampling import poisson
 from confide.dp.mechanism.update import noisy_gradient
 from confide.runtime.memory import Budget
-from confide.types import Release, Step
+from confide.types import Correlation, Release, Step
 from tests.nightly import nightly
 
 RATE = 0.1
@@ -196,3 +199,69 @@ def scored_as_usual(monkeypatch, made, coins):
     return scored(
         [replace(one, discrete_coordinates=0) for one in made], coins, seed=0, device="cpu"
     )
+
+
+def banded(order="sampled", count=STEPS, epsilon=3.0):
+    """Updates with correlated noise, in two lines of a ledger."""
+    separation, rate = (4, 4 * RATE) if order == "sampled" else (10, 1.0)
+    correlation = Correlation(
+        coefficients=inverse_root(4), separation=separation, sequence="5" * 64
+    )
+    sigma = calibrate(epsilon, DELTA, rate, count, correlation=correlation)
+    whole = replace(
+        updates(count=count), sample_rate=rate, noise_multiplier=sigma, correlation=correlation
+    )
+    return [replace(whole, count=7), replace(whole, count=count - 7)]
+
+
+def rung_by(releases, seed):
+    """Sets whose claim the audit refutes, of any updates."""
+    coins = flips(seed)
+    scores = scored(releases, coins, seed=seed, device="cpu")
+    found = set()
+    for name, relation in RELATIONS.items():
+        curve = pld_curve(mechanisms_of(releases), relation)
+        epsilon = curve.epsilon(DELTA)
+        points = ((epsilon, DELTA), *points_of(curve))
+        chance = power(points, epsilon, DELTA, COINS)
+        right = right_guesses(scores[name][None], coins[name][None], [chance.guesses])[0, 0]
+        found |= {name} if right >= chance.fewest else set()
+    return found
+
+
+@pytest.mark.parametrize("order", ["sampled", "cyclic"])
+@pytest.mark.parametrize("name", CLAIMS)
+def test_correlated_noise_is_seen_through_as_an_ideal_attacker_does(order, name):
+    """By mean scores of heads and of tails, which a simulation of what a record sees has, too."""
+    releases = banded(order, count=38)
+    coins = flips(1, 4000)
+    own = scored(releases, coins, seed=1, device="cpu")[name]
+    rng = np.random.default_rng(1)
+    simulated = np.zeros(len(own))
+    separation = releases[0].correlation.separation
+    first = rng.integers(0, separation, len(own))  # the group of each
+    replace_one = RELATIONS[name] == "replace_one"
+    for turn in range(38):
+        mine = first == turn % separation
+        rows = releases[0].correlation.coefficients[: 38 - turn]
+        sigma = releases[0].noise_multiplier / np.linalg.norm(rows)
+        rate = releases[0].sample_rate
+        sign = np.where(coins[name], 1.0, -1.0 if replace_one else 0.0)
+        drawn = rng.random(len(own)) < rate
+        x = sign * drawn + sigma * rng.normal(size=len(own))
+        simulated += np.where(mine, loss(Pair(rate, sigma, replace=replace_one), x), 0.0)
+    for side in (coins[name], ~coins[name]):
+        error = np.hypot(own[side].std(), simulated[side].std()) / side.sum() ** 0.5
+        assert abs(own[side].mean() - simulated[side].mean()) < 4 * error
+        assert abs(np.log(own[side].std() / simulated[side].std())) < 0.1
+
+
+@pytest.mark.parametrize("order", ["sampled", "cyclic"])
+def test_silent_where_correlated_noise_is_right(order):
+    assert sum(bool(rung_by(banded(order), seed)) for seed in range(3)) == 0
+
+
+@pytest.mark.parametrize("order", ["sampled", "cyclic"])
+def test_rings_where_correlated_noise_is_half_of_what_the_ledger_says(order, monkeypatch):
+    half_the_noise(monkeypatch.setattr)
+    assert all("replacement" in rung_by(banded(order), seed) for seed in range(2))

@@ -3,6 +3,9 @@
 import pytest
 
 from confide.cli import main
+from confide.dp.accounting.banded import error_of_sums, inverse_root
+from confide.dp.accounting.calibration import calibrate
+from confide.types import Correlation
 
 PLAN = ["--sample_rate", "0.1", "--steps", "100", "--delta", "1e-5"]
 
@@ -136,3 +139,39 @@ def test_bad_values_are_one_line(capsys, arguments, message):
     assert (status, rows) == (2, [])
     assert err.startswith("confide epsilon: error: ") and err.count("\n") == 1
     assert message in err
+
+
+FEW = ["--sample_rate", "0.025", "--steps", "60", "--delta", "8e-5", "--target_epsilon", "8"]
+
+
+@pytest.mark.parametrize(("order", "rate"), [("sampled", 0.1), ("cyclic", 1.0)])
+def test_correlated_noise(capsys, order, rate):
+    assert main(["epsilon", *FEW, "--bands", "4", "--order", order]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    groups = 4 if order == "sampled" else 40
+    given = Correlation(coefficients=inverse_root(4), separation=groups, sequence="0" * 64)
+    sigma = calibrate(8.0, 8e-5, rate, 60, correlation=given)
+    assert float(rows[0][1].rstrip(",")) == pytest.approx(sigma, rel=1e-3)
+    assert 7.98 <= row(rows, "epsilon, pld")[1] <= 8.0
+    independent = calibrate(8.0, 8e-5, 0.025, 60) * error_of_sums(
+        Correlation(coefficients=(1.0,), separation=1, sequence="0" * 64), 60
+    )
+    wanted = sigma * error_of_sums(given, 60) / independent
+    (said,) = [cells for cells in rows if cells[:2] == ["noise", "in"]]
+    assert float(said[5]) == pytest.approx(wanted, rel=5e-3)
+    assert (wanted < 0.8) is (order == "sampled")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--bands", "41"], "bands = 41: must lie between 1 and the 40 steps"),
+        (["--bands", "0"], "bands = 0"),
+        (["--order", "cyclic"], "order = 'cyclic'"),
+        (["--bands", "2", "--order", "poisson"], "is sampled or cyclic"),
+        (["--bands", "2", "--unamplified"], "leave out"),
+    ],
+)
+def test_correlated_noise_that_no_recipe_has(capsys, arguments, message):
+    assert main(["epsilon", *FEW, *arguments]) != 0
+    assert message in capsys.readouterr().err

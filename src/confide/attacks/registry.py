@@ -11,6 +11,7 @@ from confide.attacks.audits.gradients import gradients
 from confide.attacks.authorship.author_inference import author_inference
 from confide.attacks.domains.domain_lira import domain_lira
 from confide.attacks.domains.leak import leak
+from confide.attacks.exposure.context_exposure import context_exposure
 from confide.attacks.exposure.exposure import exposure
 from confide.attacks.exposure.extraction import extraction
 from confide.attacks.exposure.sequence_exposure import sequence_exposure
@@ -21,6 +22,7 @@ from confide.attacks.target import Target
 
 ATTACKS: dict[str, Callable[[Any, Target], dict[str, Any]]] = {
     "author_inference": author_inference,
+    "context_exposure": context_exposure,
     "domain_lira": domain_lira,
     "exposure": exposure,
     "extraction": extraction,

@@ -9,7 +9,7 @@ must agree in order. No torch here.
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from confide.certify.review import check_review, words_of
 from confide.certify.rounding import OFTEN
 from confide.certify.together import releases_of
 from confide.certify.token_claims import token_claims
-from confide.dp.ledger import EVENTS, Ledger, settings_digest, updates_of
+from confide.dp.ledger import EVENTS, Ledger, sequences, settings_digest, updates_of
 from confide.errors import InputError
 from confide.files.io import number, read_file, sha256
 from confide.files.jsons import JsonObject
@@ -36,7 +36,7 @@ from confide.provenance.terms import PARTITION, TEXT
 from confide.specs import CertifySpec, PrivacySpec
 from confide.specs.data import USUAL
 from confide.specs.files import NeighboursFile, RecallFile
-from confide.types import AnyRelease, Packing, Release
+from confide.types import AnyRelease, Correlation, Packing, Release
 
 VERSION = 2
 RECORDED = "noise reproducible from a recorded seed: not for release"
@@ -89,6 +89,11 @@ COPIES_OF_AUTHORS = (
 COPIES_IN_CHUNKS = (
     "deduplication masks one point because of another, so that one point changes several chunks"
 )
+# public constants of correlated noise, and how a ledger has them
+OF_CORRELATIONS: dict[str, Callable[[Correlation], int]] = {
+    "bands": lambda correlation: len(correlation.coefficients),
+    "groups": lambda correlation: correlation.separation,
+}
 Files = dict[str, list[Path]]
 
 
@@ -440,7 +445,8 @@ def unaccounted(history: list[Ledger], missed: JsonObject) -> list[str]:
         for line in reads
     ]
     states = [state for ledger in history for state in ledger.states()]
-    if len(set(states)) < len(states):
+    names = sequences(history)
+    if len(set(states)) < len(states) or len(set(names)) < len(names):
         reasons.append("the same noise was drawn twice")
     *starts, ran = history
     reasons += [reason for start in starts for reason in on_other_terms(start, ran)]
@@ -568,7 +574,8 @@ def public_constants(
     batch = spec.train.recipe.noisy_batch_size
     coordinates = {release.discrete_coordinates for release in noisy} - {0}
     by_author = any(release.step.unit == "author" for release in noisy)
-    sizes = {round(batch / release.sample_rate) for release in noisy}
+    sizes = {size for release in noisy if (size := size_of_pool(release, batch)) is not None}
+    correlations = [release.correlation for release in noisy if release.correlation is not None]
     chunks = {}
     if packing is not None:
         chunks = {"tokens_of_a_chunk": packing.tokens, "chunks_of_a_point": packing.most}
@@ -579,10 +586,24 @@ def public_constants(
         "noise_multipliers": sorted({release.noise_multiplier for release in noisy}),
         "max_grad_norms": sorted({release.max_grad_norm for release in noisy}),
         **({"discrete_coordinates": sorted(coordinates)} if coordinates else {}),
+        **{
+            key: sorted({value(correlation) for correlation in correlations})
+            for key, value in OF_CORRELATIONS.items()
+            if correlations
+        },
         "number_of_updates": sum(release.count for release in releases),
         **chunks,
         "pretrained": getattr(spec.train.model, "pretrained", None),
     }
+
+
+def size_of_pool(release: Release, batch: int) -> int | None:
+    """Units that batches are drawn from; None where whole groups are read."""
+    if release.correlation is None:
+        return round(batch / release.sample_rate)
+    if release.sample_rate == 1:
+        return None
+    return round(batch * release.correlation.separation / release.sample_rate)
 
 
 def updates(releases: Sequence[AnyRelease]) -> dict[str, int]:
@@ -607,6 +628,8 @@ def kind_of(release: AnyRelease) -> str:
         kind += ", drawn author by author"
     if release.discrete_coordinates:
         kind += ", discrete Gaussian noise"
+    if release.correlation is not None:
+        kind += f", noise correlated over {len(release.correlation.coefficients)}"
     return kind
 
 

@@ -23,6 +23,10 @@ CONTEXT_FREE = (
     "(no other finding changes when it is masked)"
 )
 POISSON = "Poisson batches normalised by their public expected size; sizes of the pools are public"
+DEALT = (
+    "each was dealt into a group by chance, once, whatever it holds; Poisson batches of the group "
+    "whose turn it is, normalised by a public number; sizes of the pools are public"
+)
 AUTHOR = "one author: all points of a person"
 POISSON_AUTHORS = (
     "Poisson batches of authors normalised by their public expected number; "
@@ -131,6 +135,8 @@ class Facts:
     @property
     def sampled(self) -> str:
         """The condition on batches."""
+        if self.price.dealt:
+            return DEALT
         return POISSON_AUTHORS if self.price.authors else POISSON
 
     @property

@@ -2,14 +2,17 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from confide.certify.confidentiality import bayesian_at
 from confide.dp.accounting import price as accounting
+from confide.dp.accounting.banded import error_of_sums, inverse_root
 from confide.dp.accounting.calibration import calibrate, check_ranges
+from confide.dp.accounting.curves import Relation
 from confide.errors import InputError
 from confide.output.escaping import say
-from confide.types import Release, Step
+from confide.types import UNNAMED, Correlation, Release, Step
 
 Row = tuple[str, ...]
 
@@ -27,6 +30,8 @@ def epsilon(
     group: int | None = None,
     releases_per_step: int | None = None,
     unamplified: bool = False,
+    bands: int | None = None,
+    order: str | None = None,
 ) -> None:
     """Print epsilon by relation and accountant.
 
@@ -44,6 +49,8 @@ def epsilon(
     releases_per_step: so many releases of a record share one draw of the batch.
     unamplified: who is drawn is no secret, and each record in steps * sample_rate of the batches
     (Selective-DPSGD as published).
+    bands: noise is correlated over so many steps.
+    order: of bands: sampled (default) or cyclic, as in a recipe.
     """
     target = 1.0 if target_epsilon is None else target_epsilon
     base = check_ranges(target, delta, sample_rate, steps, relation or "replace_one")
@@ -56,13 +63,18 @@ def epsilon(
     )
     # k Gaussians about one record are one with sigma / sqrt(k)
     shared = math.sqrt(releases_per_step or 1)
-    rate = sample_rate
+    rate, correlation = correlated(sample_rate, bands, order)
     count = steps
+    if correlation is not None and (releases_per_step or unamplified):
+        message = "is priced by itself: leave out releases_per_step and unamplified"
+        raise InputError(message, key="bands", value=bands)
     if unamplified:
         rate = 1.0
         count = max(1, round(steps * sample_rate))
     if noise_multiplier is None and target_epsilon is not None:
-        noise_multiplier = shared * calibrate(target_epsilon, delta, rate, count, base)
+        noise_multiplier = shared * calibrate(
+            target_epsilon, delta, rate, count, base, correlation=correlation
+        )
     elif noise_multiplier is None or target_epsilon is not None:
         message = "give either noise_multiplier or target_epsilon"
         raise InputError(message, key="noise_multiplier", value=noise_multiplier)
@@ -71,9 +83,48 @@ def epsilon(
     each = noise_multiplier / shared
     if releases_per_step or unamplified:
         say(f"priced as {count} steps at sample_rate {rate:.5g}, noise_multiplier {each:.5g}")
-    releases = [updates(noise_multiplier=each, sample_rate=rate, steps=count)]
+    releases = [
+        replace(
+            updates(noise_multiplier=each, sample_rate=rate, steps=count), correlation=correlation
+        )
+    ]
+    if correlation is not None:
+        say(f"noise correlated over {bands} steps, {correlation.separation} groups in turns")
+        say(in_sums(releases[0], sample_rate, delta, base))
     for row in table(releases, delta, gamma, delta2 or 0.0, group):
         say(f"{row[0]:<42}" + "".join(f"{cell:>14}" for cell in row[1:]))
+
+
+def correlated(
+    sample_rate: float, bands: int | None, order: str | None
+) -> tuple[float, Correlation | None]:
+    """The sample rate of the group whose turn it is, and how noise hangs together; None: it does
+    not. InputError for bands or an order that a recipe could not have.
+    """
+    if order not in (None, "sampled", "cyclic") or (order and bands is None):
+        message = "is sampled or cyclic, and goes with bands"
+        raise InputError(message, key="order", value=order)
+    if bands is None:
+        return sample_rate, None
+    most = math.ceil(1 / sample_rate)
+    if not 1 <= bands <= most:
+        message = f"must lie between 1 and the {most} steps of one pass"
+        raise InputError(message, key="bands", value=bands)
+    groups = bands if order != "cyclic" else most
+    rate = min(1.0, groups * sample_rate) if order != "cyclic" else 1.0
+    return rate, Correlation(coefficients=inverse_root(bands), separation=groups, sequence=UNNAMED)
+
+
+def in_sums(release: Release, sample_rate: float, delta: float, relation: Relation) -> str:
+    """In words how large correlated noise is in sums of updates, against independent noise."""
+    spent = accounting.epsilon([release], delta, relation)
+    if release.correlation is None or not 0 < spent < math.inf:
+        return "noise in sums of updates is not compared: epsilon is 0 or infinite"
+    independent = calibrate(spent, delta, sample_rate, release.count, relation)
+    alone = replace(release.correlation, coefficients=(1.0,))
+    own = release.noise_multiplier * error_of_sums(release.correlation, release.count)
+    ratio = own / (independent * error_of_sums(alone, release.count))
+    return f"noise in sums of updates: {ratio:.3g} times that of independent noise, same epsilon"
 
 
 def updates(*, noise_multiplier: float, sample_rate: float, steps: int) -> Release:

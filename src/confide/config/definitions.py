@@ -161,6 +161,10 @@ def conversations(params: Params) -> Iterator[Problem]:
         if isinstance(corpus, MessagesSpec) and corpus.template is not None
     }
     for name, dataset in params.datasets.items():
+        canaries = params.canaries.get(dataset.canaries or "")
+        if getattr(canaries, "input_only", False) and dataset.learn != "assistant":
+            message = "are read and not learned (input_only), which takes learn: assistant"
+            yield Problem(("datasets", name, "canaries"), dataset.canaries, message)
         corpus = chats.get(dataset.corpus)
         if corpus is None:
             if dataset.learn != "all":

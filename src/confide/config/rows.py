@@ -33,6 +33,7 @@ FINAL = {  # kinds of attacks that look at no epoch, and why
 }
 CANARIES = {  # what kinds of attacks rank
     "exposure": "digits",
+    "context_exposure": "digits",
     "sequence_exposure": "words",
     "tab": "words",
 }

@@ -84,6 +84,25 @@ class Chunk(NamedTuple):
     shown: np.ndarray  # (R,) bool: the same of the redacted texts
 
 
+def scored(
+    spec: PartitionSpec, answers: Ranges | None, size: int, planted: bool
+) -> tuple[str | None, Ranges]:
+    """What is wrong with the turns of a text of so many characters, or None; and what is scored
+    of it, where not all of it is.
+    """
+    if spec.learn != "assistant":
+        if answers is None:
+            return None, ()
+        return "is a canary that is to be read and not learned: needs learn: assistant", ()
+    if answers is None and not planted:
+        return "says nothing of an assistant's turns, which alone are to be learned", ()
+    # what is planted is learned whole, unless it says otherwise
+    learned = [(0, size)] if answers is None else answers
+    if any(not 0 <= start <= end <= size for start, end in learned):
+        return "an assistant's turn reaches beyond the text", ()
+    return None, learned
+
+
 def rows(
     spec: PartitionSpec,
     points: Iterable[Raw],
@@ -114,15 +133,10 @@ def rows(
         number = SPLIT[split]
         size = len(text)
         learned: Ranges = ()
-        if spec.learn == "assistant":
-            if answers is None and not planted:
-                message = "says nothing of an assistant's turns, which alone are to be learned"
-                raise InputError(message, file=file, key=key)
-            # what audits plant is learned whole
-            learned = [(0, size)] if answers is None else answers
-            if any(not 0 <= start <= end <= size for start, end in learned):
-                message = "an assistant's turn reaches beyond the text"
-                raise InputError(message, file=file, key=key)
+        if planted or spec.learn == "assistant":
+            problem, learned = scored(spec, answers, size, planted)
+            if problem is not None:
+                raise InputError(problem, file=file, key=key)
         if copy is not None and spec.dedup and (private or spec.scope == "all"):
             in_shown = [(0, len(MASK))] if learned and answers is None else ()
             yield fast(

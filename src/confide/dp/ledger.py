@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -25,6 +26,7 @@ from confide.files.io import read_bytes
 from confide.types import (
     POOLS,
     AnyRelease,
+    Correlation,
     PoolName,
     RegulariserName,
     Release,
@@ -41,7 +43,7 @@ DIGEST = re.compile(r"[0-9a-f]{64}")
 USUAL = {("regulariser", "none"), ("unit", "point")}  # fields of a step that its line leaves out
 # how a line says that recurrent states were shown: as an update that no method has
 STATES = Step(view="original", pool="all", noisy=True, tokens="private", state="noise")
-GAUSSIAN = ("discrete_coordinates", 0)  # the same of a release
+UNSAID = {("discrete_coordinates", 0), ("correlation", None)}  # the same of a release
 EVENTS: dict[str, dict[str, type | types.UnionType]] = {  # fields of a line that is not a release
     "start": {"run": str, "settings": str, "code": str, "noise": str},
     "data": {"terms": dict, "pools": dict, "authors": dict | None, "states": int},
@@ -63,6 +65,7 @@ class Ledger:
     def __init__(self) -> None:
         self._lines: list[dict[str, Any]] = []  # sealed
         self._open: tuple[AnyRelease, str | None] | None = None  # may still grow
+        self._sequences: dict[str, Release] = {}  # an update of each, by its digest
 
     @property
     def head(self) -> str:
@@ -79,6 +82,7 @@ class Ledger:
         finds them.
         """
         check(release, random)
+        self._go_on(release)
         moved = random is None or self._open is None or random != self._open[1]
         if (
             moved
@@ -221,6 +225,16 @@ class Ledger:
             if not updates_only or isinstance(parse_release(line["release"]), Release)
         ]
 
+    def sequences(self) -> list[str]:
+        """The digests that name its sequences of correlated noise."""
+        return list(self._sequences)
+
+    def _go_on(self, release: AnyRelease) -> None:
+        """ValueError where a sequence of correlated noise changes its settings."""
+        if release.correlation is not None and isinstance(release, Release):
+            check_sequence(release, self._sequences)
+            self._sequences.setdefault(release.correlation.sequence, release)
+
     def _event(self, **content: Any) -> None:
         self._seal()
         self._lines.append(self._sealed(**content))
@@ -258,6 +272,8 @@ class Ledger:
                 )
         try:
             check_event(content)
+            if "release" in content:
+                self._go_on(parse_release(content["release"]))
         except (KeyError, TypeError, ValueError) as problem:
             raise error(f"is not a known event: {problem}") from None
         self._lines.append(line)
@@ -284,8 +300,13 @@ def as_line(release: AnyRelease) -> dict[str, Any]:
     step = {
         name: value for name, value in asdict(recorded.step).items() if (name, value) not in USUAL
     }
-    line = {name: value for name, value in asdict(recorded).items() if (name, value) != GAUSSIAN}
-    return line | {"step": step}
+    line = asdict(recorded) | {"step": step}
+    for name, value in UNSAID:
+        if line[name] == value:
+            del line[name]
+    if recorded.correlation is not None:
+        line["correlation"]["coefficients"] = list(recorded.correlation.coefficients)
+    return line
 
 
 def written(release: AnyRelease) -> Release:
@@ -297,7 +318,10 @@ def written(release: AnyRelease) -> Release:
 
 def parse_release(value: dict[str, Any]) -> AnyRelease:
     """The release of a ledger line; KeyError, TypeError or ValueError where it is not one."""
-    parsed = Release(**(value | {"step": Step(**value["step"])}))
+    parts: dict[str, Any] = {"step": Step(**value["step"])}
+    if "correlation" in value:
+        parts["correlation"] = parse_correlation(value["correlation"])
+    parsed = Release(**(value | parts))
     check_fields(parsed)
     if parsed.step != STATES:
         return parsed
@@ -309,6 +333,13 @@ def parse_release(value: dict[str, Any]) -> AnyRelease:
     if written(release) != parsed:
         raise ValueError("recurrent states that are shown are not drawn by chance")
     return release
+
+
+def parse_correlation(value: dict[str, Any]) -> Correlation:
+    """How noise hangs together; KeyError, TypeError or ValueError where a line does not say it."""
+    if not isinstance(value, dict) or not isinstance(value["coefficients"], list):
+        raise TypeError(f"correlation = {value!r}")
+    return Correlation(**(value | {"coefficients": tuple(value["coefficients"])}))
 
 
 def check_event(line: dict[str, Any]) -> None:
@@ -383,6 +414,8 @@ def check_fields(release: Release) -> None:
         raise ValueError(
             f"only noise on gradients alone can be discrete: discrete_coordinates = {discrete!r}"
         )
+    if release.correlation is not None:
+        check_correlation(release, release.correlation)
     numbers = (release.sample_rate, release.noise_multiplier, release.max_grad_norm)
     inf = float("inf")
     if step.noisy and not (0 < numbers[0] <= 1 and 0 < numbers[1] < inf and 0 < numbers[2] < inf):
@@ -391,3 +424,36 @@ def check_fields(release: Release) -> None:
         )
     if not step.noisy and any(number != 0 for number in numbers):
         raise ValueError("an exact update has no sample_rate, noise_multiplier or max_grad_norm")
+
+
+def check_correlation(release: Release, correlation: Correlation) -> None:
+    """ValueError unless contributions of one unit share no row of C, which prices rest on."""
+    coefficients = correlation.coefficients
+    if not release.step.noisy or release.discrete_coordinates or release.step.state != "reset":
+        raise ValueError("only Gaussian noise on gradients alone is correlated")
+    if not coefficients or any(type(value) is not float for value in coefficients):
+        raise ValueError(f"coefficients = {coefficients!r}")
+    falling = all(after <= before for before, after in pairwise(coefficients))
+    if coefficients[0] != 1 or not falling or not coefficients[-1] >= 0:
+        raise ValueError("coefficients start at 1, do not rise and are not below 0")
+    if type(correlation.separation) is not int or correlation.separation < len(coefficients):
+        raise ValueError("a unit's updates lie less far apart than their noise reaches")
+    if not isinstance(correlation.sequence, str) or DIGEST.fullmatch(correlation.sequence) is None:
+        raise ValueError(f"sequence = {correlation.sequence!r} is no SHA-256")
+
+
+def check_sequence(release: Release, before: Mapping[str, Release]) -> None:
+    """ValueError where correlated noise goes on in another way than it began.
+
+    before: an update of each sequence, by the digest that names it.
+    """
+    if release.correlation is None:
+        return
+    first = before.get(release.correlation.sequence, release)
+    if replace(first, count=release.count) != release:
+        raise ValueError("correlated noise goes on with other settings than it began with")
+
+
+def sequences(ledgers: Iterable[Ledger]) -> list[str]:
+    """The digests that name the sequences of correlated noise, once for each ledger."""
+    return [name for ledger in ledgers for name in ledger.sequences()]

@@ -8,7 +8,12 @@ about, for audits of epsilon.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from confide.spec_base import Count, Natural, Spec
 
@@ -41,8 +46,18 @@ class CanarySpec(Spec):
     controls: Count = 10
     seed: int = 0
     label: str = "canary"
+    # the model reads the secret, and only the words behind it are scored; with learn: assistant
+    input_only: bool = False
     game: AuditCanarySpec | None = None
     inclusion: AuditCanarySpec | None = None
+
+    @model_serializer(mode="wrap")
+    def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without what is off, so that digests of settings stay what they were."""
+        fields = usual(self)
+        if not self.input_only:
+            del fields["input_only"]
+        return fields
 
 
 class WordCanarySpec(Spec):

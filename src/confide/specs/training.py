@@ -109,6 +109,23 @@ class PrivacySpec(Spec):
         return self.noise == "discrete_gaussian"
 
 
+# fields of a recipe that are not written where they ask for nothing
+OFF = ("gradient_checkpointing", "shard", "average", "precondition", "noisy_filter", "noise")
+
+
+class BandedNoiseSpec(Spec):
+    """Noise of which later updates take back a part (Choquette-Choo et al. 2023).
+
+    Units are dealt into groups, once and by chance, which take turns.
+    """
+
+    kind: Literal["banded"]
+    bands: Natural = 4  # updates that noise hangs together over; 1: independent noise
+    # sampled: as many groups as bands, a Poisson batch of the group whose turn it is; cyclic: as
+    # many groups as a pass has updates, each read whole, so that nothing is left to chance
+    order: Literal["sampled", "cyclic"] = "sampled"
+
+
 @with_options
 class RecipeSpec(Spec):
     """How to optimize, and the options of every method, which its file in `methods/` declares.
@@ -154,6 +171,8 @@ class RecipeSpec(Spec):
     # have are dropped; subspace: what lies outside of the span of exact gradients
     noisy_filter: Literal["spectral", "subspace"] | None = None
     noisy_rank: Natural = 16  # directions of that span
+    # how the noise of updates hangs together; None: independent for each
+    noise: BandedNoiseSpec | None = None
     precision: Literal["float32", "bfloat16"] = (
         "float32"  # of matrix products; weights stay float32, norms and noise float64
     )
@@ -163,8 +182,7 @@ class RecipeSpec(Spec):
         """Without what is off, so that digests of settings stay what they were."""
         fields = usual(self)
         unused = ["physical_tokens" if self.physical_tokens is None else "physical_batch_size"]
-        off = ("gradient_checkpointing", "shard", "average", "precondition", "noisy_filter")
-        unused += [key for key in off if not getattr(self, key)]
+        unused += [key for key in OFF if not getattr(self, key)]
         if self.noisy_filter != "subspace":
             unused.append("noisy_rank")
         return {key: value for key, value in fields.items() if key not in unused}
@@ -255,6 +273,14 @@ class ExposureSpec(Spec):
     evaluations: Natural | None = None
     seed: int = 0  # of the candidates that an estimate is made of
     published: bool = False  # rank per token of the whole sentence, too, as in Selective-DP
+
+
+class ContextExposureSpec(Spec):
+    """Exposure by what stands behind a secret: of canaries that training read and never scored."""
+
+    kind: Literal["context_exposure"]
+    candidates: Natural = 1000  # values that each secret is ranked among, drawn at random
+    seed: int = 0
 
 
 class MembershipSpec(Spec):
@@ -455,6 +481,7 @@ class AuthorInferenceSpec(Spec):
 
 AttackSpec = Annotated[
     AuthorInferenceSpec
+    | ContextExposureSpec
     | DomainLiraSpec
     | ExposureSpec
     | ExtractionSpec

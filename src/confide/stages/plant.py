@@ -130,12 +130,26 @@ def _audit_canary(name: str, audit: JsonObject, index: int) -> JsonObject | None
     return planted_point(audit_doc(name, index), text, gold)
 
 
-def _canary(facts: JsonObject, index: int, copy: int) -> JsonObject:
+def scored_behind(template: Template) -> list[tuple[int, int]]:
+    """The range of a canary's sentence that is scored if its secret is not: from the first word
+    that begins behind it. InputError if there is none.
+    """
+    begin = re.search(r"\s\S", template.suffix)
+    if begin is None:
+        message = "has no word behind its secret, which alone would be learned (input_only)"
+        raise InputError(message, key="template")
+    before = len(template.prefix) + template.digits
+    return [(before + begin.end() - 1, before + len(template.suffix))]
+
+
+def _canary(
+    facts: JsonObject, index: int, copy: int, answers: list[tuple[int, int]] | None = None
+) -> JsonObject:
     """Fields of one planted Point."""
     text = facts["prefix"] + facts["secrets"][index] + facts["suffix"]
     start = len(facts["prefix"])
     gold = [(start, start + facts["digits"], facts["label"], 1.0)]
-    return planted_point(canary_doc(index, copy), text, gold, canary=index)
+    return planted_point(canary_doc(index, copy), text, gold, canary=index, answers=answers)
 
 
 def _count_train(points: Path) -> int:
@@ -190,8 +204,9 @@ def of_digits(spec: CanarySpec, rng: Generator) -> Planted:
         "copies": spec.copies,
         "label": spec.label,
     }
+    answers = scored_behind(template) if spec.input_only else None
     copies = [
-        partial(_canary, facts, index, copy)
+        partial(_canary, facts, index, copy, answers)
         for index in range(spec.count)
         for copy in range(spec.copies)
     ]

@@ -32,9 +32,13 @@ def planted_point(
     *,
     owner: str | None = None,
     canary: int | None = None,
+    answers: list[tuple[int, int]] | None = None,
 ) -> dict[str, Any]:
-    """Fields of the one Point of a planted document."""
-    return {
+    """Fields of the one Point of a planted document.
+
+    answers: the ranges of it that are scored where only assistants' turns are; None: all of it.
+    """
+    point = {
         "key": f"{doc}:0",
         "text": text,
         "doc": doc,
@@ -44,6 +48,7 @@ def planted_point(
         "gold": gold,
         "canary": canary,
     }
+    return point if answers is None else point | {"answers": answers}
 
 
 def is_planted(doc: str) -> bool:

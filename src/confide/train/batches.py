@@ -14,7 +14,7 @@ from torch import Tensor
 
 from confide.dp.mechanism.authors import authors_of, drawn, packed, protects_authors
 from confide.dp.mechanism.randomness import Stream
-from confide.dp.mechanism.sampling import by_author, generator, poisson, shuffled
+from confide.dp.mechanism.sampling import by_author, dealt, generator, poisson, shuffled
 from confide.models.batches import (
     Batch,
     answers_only,
@@ -28,6 +28,7 @@ from confide.models.batches import (
 from confide.runtime.memory import Budget
 from confide.runtime.parallel import Group
 from confide.specs import TrainSpec
+from confide.train.dealing import groups_of, rate_of
 from confide.train.planning import discrete
 from confide.types import POOLS, Partition, PoolName, Step, View
 
@@ -61,6 +62,9 @@ class Batches:
         # the private stream decides what the accountant assumes secret, so it is as fresh as the
         # noise and as no other run's: two models with the same noise would give it away
         self.sampler = Stream(noise_seed, f"{spec.run}: private batches")
+        # who is in which group is drawn once, from a stream that is never moved on
+        self.deal = Stream(noise_seed, f"{spec.run}: groups")
+        self.turns = 0  # noised updates so far
         self.left: list[Tensor] = []  # of a pass over a pool: positions in it, the next batch last
         self.tokens = 0  # of the points that were given out so far, an end token each
         self._lengths: dict[Step, np.ndarray] = {}
@@ -78,12 +82,22 @@ class Batches:
         return len((self.authors if step.unit == "author" else self.pools)[step.pool])
 
     def sample_rate(self, step: Step) -> float:
-        """Probability of each unit to be in a Poisson batch."""
-        return self.spec.recipe.noisy_batch_size / self.units(step)
+        """Probability of each unit to be in a Poisson batch (of its group)."""
+        return rate_of(self.spec.recipe, self.units(step))
 
     def poisson(self, step: Step) -> Tensor:
-        """Positions (n,) of the units of a noisy step."""
-        return poisson(self.units(step), self.sample_rate(step), self.sampler)
+        """Positions (n,) of the units of the next noisy step."""
+        members = self.turn(step)
+        self.turns += 1
+        return members[poisson(len(members), self.sample_rate(step), self.sampler)]
+
+    def turn(self, step: Step) -> Tensor:
+        """Positions (n,) of the units whose turn it is: all, where there are no groups."""
+        units = self.units(step)
+        groups = groups_of(self.spec.recipe, units)
+        if groups == 1:
+            return torch.arange(units)
+        return torch.nonzero(dealt(units, groups, self.deal) == self.turns % groups).flatten()
 
     def next_of_pass(self, step: Step, size: int) -> Tensor:
         """Positions (n,) of the next batch of a pass, `size` or fewer; where one ends, of a new."""
@@ -120,6 +134,8 @@ class Batches:
         return {
             "shuffle": self.shuffle.get_state(),
             "sampler": self.sampler.get_state(),
+            "deal": self.deal.get_state(),
+            "turns": self.turns,
             "left": torch.cat([*self.left, torch.zeros(0, dtype=torch.int64)]),
             "sizes": [len(batch) for batch in self.left],
         }
@@ -128,6 +144,8 @@ class Batches:
         """Continue from a checkpoint's state."""
         self.shuffle.set_state(state["shuffle"])
         self.sampler.set_state(state["sampler"])
+        self.deal.set_state(state["deal"])
+        self.turns = state["turns"]
         self.left = list(state["left"].split(state["sizes"]))
 
     def _pass(self, step: Step, size: int) -> list[Tensor]:

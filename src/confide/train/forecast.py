@@ -108,6 +108,8 @@ def forecast(job: Job, epochs: Epochs) -> Forecast:
         states += of_weights
     clipper = job.gradients.clipper
     sums = 0 if clipper is None else clipper.flat.nbytes + clipper.spare.nbytes
+    if clipper is not None and job.gradients.correlated is not None:
+        sums += clipper.flat.nbytes * len(job.gradients.correlated.coefficients)
     sums += sum(tensor.nbytes for part in refinements(job) for tensor in part.state().values())
     states += sum(span.nbytes for span in job.filters.spans)  # projections on them
     return Forecast(

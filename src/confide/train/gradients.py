@@ -7,10 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from confide.dp.accounting.banded import inverse_root
 from confide.dp.mechanism.clipping import PerExampleClipper
+from confide.dp.mechanism.correlated import Correlated
 from confide.dp.mechanism.randomness import (
     Noise,
     Stream,
+    digest,
     dropout_from,
     generator_of,
     noise_of,
@@ -63,6 +66,12 @@ class Gradients:
         name = f"{spec.run}: noise"
         self.integers = Stream(noise_seed, name) if discrete(spec) else None  # discrete noise
         self.noise: Noise = self.integers or noise_of(noise_seed, name, device)
+        self.sequence = digest(self.noise)
+        self.correlated: Correlated | None = None
+        if spec.recipe.noise is not None and updates[True]:
+            bands = spec.recipe.noise.bands
+            self.correlated = Correlated(self.noise, inverse_root(bands))
+            self.noise = self.correlated
         self.dropout = generator(noise_seed, f"{spec.run}: private dropout", device)
 
     @property
@@ -145,6 +154,9 @@ class Gradients:
         }
         if self.device.startswith("cuda"):
             state["torch_cuda"] = torch.cuda.get_rng_state(self.device)
+        if self.correlated is not None:
+            state["sequence"] = self.sequence
+            state |= {f"noise.{age}": added for age, added in enumerate(self.correlated.earlier)}
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -154,6 +166,11 @@ class Gradients:
         torch.set_rng_state(state["torch"])
         if self.device.startswith("cuda"):
             torch.cuda.set_rng_state(state["torch_cuda"], self.device)
+        if self.correlated is not None:
+            self.sequence = state["sequence"]
+            reach = min(self.batches.turns, len(self.correlated.coefficients) - 1)
+            ages = [f"noise.{age}" for age in range(reach)]
+            self.correlated.earlier = [state[name].to(self.device) for name in ages]
         if self.clipper is not None:
             self.clipper.nonfinite.fill_(state["nonfinite"] if self.group.first else 0)
 

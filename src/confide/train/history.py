@@ -1,13 +1,13 @@
 """What the ledger is told of training: every update right after it was made, and nothing else."""
 
-import hashlib
 from dataclasses import replace
 from typing import Any
 
 from confide.dp.ledger import Ledger
-from confide.dp.mechanism.randomness import Noise
+from confide.dp.mechanism.randomness import digest
 from confide.errors import InputError
 from confide.train.batches import Batches
+from confide.train.dealing import correlation_of
 from confide.train.gradients import Gradients
 from confide.train.planning import hands_on
 from confide.types import Release, Step
@@ -44,6 +44,9 @@ class History:
             max_grad_norm=spec.protection.max_grad_norm,
             count=1,
             discrete_coordinates=self.gradients.coordinates,
+            correlation=correlation_of(
+                spec.recipe, self.batches.units(step), self.gradients.sequence
+            ),
         )
 
     def state(self) -> dict[str, Any]:
@@ -61,8 +64,3 @@ class History:
                 "the checkpoint's noise does not continue that of its ledger; "
                 "delete it to start over"
             )
-
-
-def digest(noise: Noise) -> str:
-    """SHA-256 of the state of noise: it tells nobody the noise, but shows noise drawn again."""
-    return hashlib.sha256(noise.get_state().numpy().tobytes()).hexdigest()

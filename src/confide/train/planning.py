@@ -19,8 +19,9 @@ from confide.errors import InputError
 from confide.methods import METHODS
 from confide.methods.plan import Plan
 from confide.specs import PrivacySpec, RecipeSpec, TrainSpec
+from confide.train.dealing import correlation_of, passes_updates, rate_of
 from confide.train.pools import check_pools
-from confide.types import AnyRelease, PoolName, Release, StateRelease, Step
+from confide.types import UNNAMED, AnyRelease, PoolName, Release, StateRelease, Step
 
 Epochs = Sequence[Sequence[Step]]
 
@@ -37,6 +38,7 @@ class Sizes:
         0  # recurrent states of one point that a pass over public tokens hands on, noised, at most
     )
     coordinates: int = 0  # trained numbers of the model, where its noise is discrete; else 0
+    sequence: str = UNNAMED  # of a ledger's correlated noise
 
     def of(self, epochs: Epochs) -> "Sizes":
         """Only what these steps draw from: how large another pool is, may depend on a secret, and
@@ -102,6 +104,7 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
         raise InputError(f"is not there for {why}", key="recipe.shard", value=True)
     check_refinements(recipe, kinds)
     check_pools(kinds, sizes.pools, recipe.noisy_batch_size, sizes.authors)
+    check_bands(spec, kinds, sizes)
     return epochs
 
 
@@ -143,6 +146,27 @@ def check_refinements(recipe: RecipeSpec, kinds: Iterable[Step]) -> None:
     if recipe.precondition and recipe.noisy_filter == "subspace":
         message = "goes by exact gradients as they are, not scaled: leave out recipe.precondition"
         raise InputError(message, key="recipe.noisy_filter", value="subspace")
+    if recipe.noise is not None and recipe.noisy_filter == "spectral":
+        message = "goes by the size of independent noise: leave out recipe.noise"
+        raise InputError(message, key="recipe.noisy_filter", value="spectral")
+
+
+def check_bands(spec: TrainSpec, kinds: Iterable[Step], sizes: Sizes) -> None:
+    """InputError where noise cannot be correlated, or reaches a unit's next update."""
+    noise = spec.recipe.noise
+    noisy = [step for step in kinds if step.noisy]
+    if noise is None or not noisy:
+        return
+    if discrete(spec):
+        message = "is made of Gaussian noise, and discrete noise was asked for (privacy.noise)"
+        raise InputError(message, key="recipe.noise", value=noise.kind)
+    if len(noisy) > 1 or any(step.state != "reset" for step in kinds):
+        message = f"goes with noised updates of one kind alone, and {spec.method} makes others, too"
+        raise InputError(message, key="recipe.noise", value=noise.kind)
+    most = passes_updates(spec.recipe, sizes.units(noisy[0]))
+    if noise.bands > most:
+        message = f"is more than the {most} updates of one pass over the {noisy[0].unit}s"
+        raise InputError(message, key="recipe.noise.bands", value=noise.bands)
 
 
 def refinements(recipe: RecipeSpec) -> list[str]:
@@ -151,6 +175,7 @@ def refinements(recipe: RecipeSpec) -> list[str]:
         "average": recipe.average is not None,
         "precondition": recipe.precondition,
         "noisy_filter": recipe.noisy_filter is not None,
+        "noise": recipe.noise is not None,
     }
     return [key for key, wanted in asked.items() if wanted]
 
@@ -237,10 +262,11 @@ def budgeted(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> dict[str, Any]:
     noisy = [step for steps in epochs for step in steps if step.noisy]
     count = len(noisy) if spec.protection.calibrate == "drawn" else sum(map(len, epochs))
     return {
-        "sample_rate": spec.recipe.noisy_batch_size / sizes.units(noisy[0]),
+        "sample_rate": rate_of(spec.recipe, sizes.units(noisy[0])),
         "steps": count,
         "shown": passes_that_hand_on(epochs) * sizes.states,
         "coordinates": sizes.coordinates,
+        "correlation": correlation_of(spec.recipe, sizes.units(noisy[0]), sizes.sequence),
     }
 
 
@@ -263,11 +289,12 @@ def release_of(
         return Release(step=step, count=count)
     return Release(
         step=step,
-        sample_rate=spec.recipe.noisy_batch_size / sizes.units(step),
+        sample_rate=rate_of(spec.recipe, sizes.units(step)),
         noise_multiplier=noise_multiplier,
         max_grad_norm=spec.protection.max_grad_norm,
         count=count,
         discrete_coordinates=sizes.coordinates,
+        correlation=correlation_of(spec.recipe, sizes.units(step), sizes.sequence),
     )
 
 
@@ -310,7 +337,11 @@ def check_ledger(spec: TrainSpec, ledger: Ledger, sizes: Sizes, file: Path) -> N
     Of training as Selective-DP was published nothing can be planned: how many updates a batch
     makes, its text decides. Nothing finite is claimed of it either.
     """
-    sizes = replace(sizes, coordinates=check_coordinates(spec, ledger, file))
+    sizes = replace(
+        sizes,
+        coordinates=check_coordinates(spec, ledger, file),
+        sequence=check_sequences(ledger, file),
+    )
     epochs = enumerate_steps(spec, sizes)
     if any(step.state == "published" for steps in epochs for step in steps):
         releases = ledger.releases()
@@ -339,6 +370,15 @@ def check_ledger(spec: TrainSpec, ledger: Ledger, sizes: Sizes, file: Path) -> N
         if counted(releases) != expected:
             message = f"epoch {number} does not hold the updates that the settings ask for"
             raise InputError(message, file=file, key="release")
+
+
+def check_sequences(ledger: Ledger, file: Path) -> str:
+    """The name of a ledger's correlated noise; InputError where it has several sequences."""
+    names = ledger.sequences()
+    if len(names) > 1:
+        message = "correlated noise began anew within one run"
+        raise InputError(message, file=file, key="correlation.sequence")
+    return names[0] if names else UNNAMED
 
 
 def check_coordinates(spec: TrainSpec, ledger: Ledger, file: Path) -> int:

@@ -14,9 +14,10 @@ attack on a finished model has. It does not look at the model's own layers or we
 states that were released are left out.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,8 +28,9 @@ from confide.attacks.target import Target
 from confide.dp.accounting.pairs import Pair, loss
 from confide.dp.ledger import Ledger, updates_of
 from confide.dp.mechanism.clipping import PerExampleClipper
+from confide.dp.mechanism.correlated import Correlated
 from confide.dp.mechanism.randomness import Stream, noise_of
-from confide.dp.mechanism.sampling import poisson
+from confide.dp.mechanism.sampling import dealt, poisson
 from confide.dp.mechanism.update import discrete_gradient, noisy_gradient
 from confide.errors import InputError
 from confide.models.batches import Batch
@@ -137,39 +139,128 @@ def scored(
     there = len(replaced) + present.nonzero().flatten()
     records = torch.cat([torch.arange(len(replaced)), there])
     # which target a record has decides to which side its gradient points
-    signs = torch.cat([(~replaced).long(), torch.zeros_like(there)])
+    signs = torch.cat([(~replaced).long(), torch.zeros_like(present, dtype=torch.int64)])
     model = Directions(len(replaced) + len(present)).to(device)
     sampler = Stream(seed, "audit of gradients: batches")
     name = "audit of gradients: noise"
     discrete = any(release.discrete_coordinates for release in updates)
     noise = Stream(seed, name) if discrete else noise_of(seed, name, device)
     budget = Budget(PIECE)
-    totals = {name: np.zeros(len(flips)) for name, flips in coins.items()}
+    everyone = np.arange(len(signs))
+    totals = np.zeros(len(signs))
+    sequences: dict[str, Turns] = {}
     clipper = PerExampleClipper(model, max_grad_norm=1.0)
     for release in updates:
         clipper.max_grad_norm = release.max_grad_norm
         expected = release.sample_rate * len(records)
+        turns = turns_of(release, sequences, len(signs), seed=seed, device=device)
         if isinstance(noise, Stream) and release.discrete_coordinates:
             update = partial(discrete_gradient, clipper, noise=noise)
         else:
-            update = partial(noisy_gradient, clipper, noise=noise, budget=budget)
+            source = noise if turns is None else turns.noise
+            update = partial(noisy_gradient, clipper, noise=source, budget=budget)
         for _ in range(release.count):
-            chosen = poisson(len(records), release.sample_rate, sampler)
-            batches = batch_of(
-                records[chosen], signs[chosen], by_unit=release.step.unit == "author"
-            )
+            who = records if turns is None else records[turns.group[records] == turns.now]
+            chosen = who[poisson(len(who), release.sample_rate, sampler)]
+            batches = batch_of(chosen, signs[chosen], by_unit=release.step.unit == "author")
             update(
                 batches=batches,
                 noise_multiplier=release.noise_multiplier,
                 expected_batch_size=expected,
             )
             seen = -model.gradient().double().cpu().numpy() * expected / release.max_grad_norm
-            parts = np.split(seen, [len(replaced)])
-            for (name, (relation, _)), part in zip(CLAIMS.items(), parts, strict=True):
-                replace = relation == "replace_one"
-                pair = Pair(release.sample_rate, release.noise_multiplier, replace=replace)
-                totals[name] += loss(pair, part)
-    return totals
+            blocks = [Block(everyone, 1.0, seen)] if turns is None else turns.add(seen)
+            for block in blocks:
+                totals[block.who] += losses(release, block, replaced=len(replaced))
+    for turns in sequences.values():
+        for block in turns.rest():
+            totals[block.who] += losses(turns.release, block, replaced=len(replaced))
+    return dict(zip(CLAIMS, np.split(totals, [len(replaced)]), strict=True))
+
+
+class Block(NamedTuple):
+    """What updates hold of some records, each of which adds 1 where it is drawn.
+
+    length: of that contribution, so that noise in what was seen is smaller by that factor.
+    """
+
+    who: np.ndarray  # (n,) records
+    length: float
+    seen: np.ndarray  # (n,) float64
+
+
+def losses(release: Release, block: Block, *, replaced: int) -> np.ndarray:
+    """Log-likelihood ratios (n,) of a block's records, the first `replaced` of all by coins that
+    replace one.
+    """
+    found = np.zeros(len(block.who))
+    for replace in (True, False):
+        chosen = (block.who < replaced) == replace
+        pair = Pair(release.sample_rate, release.noise_multiplier / block.length, replace=replace)
+        found[chosen] = loss(pair, block.seen[chosen])
+    return found
+
+
+class Turns:
+    """A sequence of updates with correlated noise: whose turn it is, and what they hold of whom.
+
+    Whoever sees Y sees C Y, in which a contribution has `bands` rows, its own alone, and
+    independent noise.
+    """
+
+    def __init__(self, release: Release, records: int, *, seed: int, device: str) -> None:
+        """For so many records; ValueError where the noise of the release is not correlated."""
+        if release.correlation is None:
+            raise ValueError("noise of these updates is independent")
+        self.release = release
+        self.separation = release.correlation.separation
+        self.coefficients = np.array(release.correlation.coefficients)
+        name = f"audit of gradients: {release.correlation.sequence}"
+        self.noise = Correlated(noise_of(seed, name, device), release.correlation.coefficients)
+        self.group = dealt(records, self.separation, Stream(seed, f"{name}, groups"))
+        self.updates = 0
+        self.outputs: list[np.ndarray] = []  # the last ones, the last first
+        self.rows: list[np.ndarray] = []  # of C Y, that are not in a block yet, the first first
+
+    @property
+    def now(self) -> int:
+        """The group whose turn the next update is."""
+        return self.updates % self.separation
+
+    def add(self, seen: np.ndarray) -> list[Block]:
+        """Count an update, by what it holds of each record; blocks that it completes."""
+        self.updates += 1
+        bands = len(self.coefficients)
+        self.outputs = [seen, *self.outputs][:bands]
+        used = self.coefficients[: len(self.outputs)]
+        self.rows.append(np.tensordot(used, np.array(self.outputs), axes=1))
+        return [self._block()] if len(self.rows) == bands else []
+
+    def rest(self) -> Iterator[Block]:
+        """Blocks of the last updates, which have fewer rows."""
+        while self.rows:
+            yield self._block()
+
+    def _block(self) -> Block:
+        first = self.updates - len(self.rows)
+        used = self.coefficients[: len(self.rows)]
+        squared = float(used @ used)
+        who = (self.group == first % self.separation).nonzero().flatten().numpy()
+        rows = np.array(self.rows)[:, who]
+        self.rows.pop(0)
+        return Block(who, math.sqrt(squared), used @ rows / squared)
+
+
+def turns_of(
+    release: Release, sequences: dict[str, Turns], records: int, *, seed: int, device: str
+) -> Turns | None:
+    """The sequence that an update goes on with, or begins; None where its noise is its own."""
+    if release.correlation is None:
+        return None
+    name = release.correlation.sequence
+    if name not in sequences:
+        sequences[name] = Turns(release, records, seed=seed, device=device)
+    return sequences[name]
 
 
 def batch_of(records: Tensor, targets: Tensor, *, by_unit: bool) -> Iterator[Batch]:

@@ -7,7 +7,7 @@ from confide.dp.accounting.bisection import bracket, narrowed
 from confide.dp.accounting.curves import Relation
 from confide.dp.accounting.price import RELATIONS, epsilon
 from confide.errors import InputError
-from confide.types import AnyRelease, Release, StateRelease, Step
+from confide.types import AnyRelease, Correlation, Release, StateRelease, Step
 
 SMALLEST = 1e-3
 LARGEST = 1e6
@@ -23,10 +23,12 @@ def calibrate(
     relation: Relation = "replace_one",
     shown: int = 0,
     coordinates: int = 0,
+    correlation: Correlation | None = None,
 ) -> float:
     """Noise multiplier for `steps` noisy updates and `shown` releases that are not sampled.
 
     coordinates: numbers that each update adds discrete Gaussian noise to, 0 where it is Gaussian.
+    correlation: of the noise of the updates.
 
     InputError where no noise reaches the target or a value is out of range.
 
@@ -38,7 +40,12 @@ def calibrate(
     @cache
     def spent(sigma: float) -> float:
         released = paid_for(
-            sigma, sample_rate=sample_rate, steps=steps, shown=shown, coordinates=coordinates
+            sigma,
+            sample_rate=sample_rate,
+            steps=steps,
+            shown=shown,
+            coordinates=coordinates,
+            correlation=correlation,
         )
         return epsilon(released, delta, relation)
 
@@ -64,7 +71,13 @@ def calibrate(
 
 
 def paid_for(
-    noise_multiplier: float, *, sample_rate: float, steps: int, shown: int, coordinates: int
+    noise_multiplier: float,
+    *,
+    sample_rate: float,
+    steps: int,
+    shown: int,
+    coordinates: int,
+    correlation: Correlation | None = None,
 ) -> list[AnyRelease]:
     """What a budget has to pay for, with this noise: arguments as of `calibrate`."""
     updates = Release(
@@ -74,6 +87,7 @@ def paid_for(
         max_grad_norm=1.0,
         count=steps,
         discrete_coordinates=coordinates,
+        correlation=correlation,
     )
     states = StateRelease(noise_multiplier=noise_multiplier, max_grad_norm=1.0, count=shown)
     return [updates, states]

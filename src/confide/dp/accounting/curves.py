@@ -53,6 +53,8 @@ class Mechanism:
     count: int
     # total variation, at most, of one update from what Gaussian noise would give
     distance: float = 0.0
+    # records are dealt into groups that take turns, so that several need not meet in an update
+    dealt: bool = False
 
 
 Mechanisms = tuple[Mechanism, ...]
@@ -125,6 +127,8 @@ def pld_curve(
         return FREE
     if relation == "replace_one" and group > 1:
         raise ValueError("no dominating pair is known for replacing a group: go through zero_out")
+    if group > 1 and any(mechanism.dealt for mechanism in mechanisms):
+        raise ValueError("records of a group may be read in turns: go record by record")
     updates = [pair_of(mechanism, relation, group) for mechanism in mechanisms]
     if max(pairs.scale(pair)[0] for pair in updates) > SPAN:
         return unsampled_curve(mechanisms, relation, group)

@@ -8,6 +8,7 @@ infinity. An unknown event raises.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
+from confide.dp.accounting import banded
 from confide.dp.accounting.bisection import narrowed
 from confide.dp.accounting.curves import (
     Conversion,
@@ -29,7 +31,7 @@ from confide.dp.accounting.curves import (
 )
 from confide.dp.ledger import check_release, updates_of
 from confide.dp.mechanism.discrete import DISTANCE
-from confide.types import AnyRelease, Release, StateRelease
+from confide.types import AnyRelease, Correlation, Release, StateRelease
 
 RELATIONS: tuple[Relation, ...] = ("add_or_remove", "replace_one", "zero_out")
 MOST_MIXED = 128  # records of a group whose mixture is priced on a grid: tenths of a second
@@ -62,16 +64,26 @@ ACCOUNTANTS = {"pld": pld, "rdp": rdp}
 
 
 def mechanisms_of(releases: Iterable[AnyRelease]) -> Mechanisms:
-    """The noised updates, those of one kind counted together."""
-    counts: dict[tuple[float, float, int], int] = {}
+    """The noised updates, those of one kind counted together.
+
+    Of a sequence with correlated noise they are what one unit sees of it (`accounting.banded`).
+    """
+    counts: Counter[tuple[float, float, int, Correlation | None]] = Counter()
     for release in releases:
         if release.noisy and release.count:
-            key = (release.sample_rate, release.noise_multiplier, release.discrete_coordinates)
-            counts[key] = counts.get(key, 0) + release.count
-    return tuple(
-        Mechanism(rate, sigma, count, size * DISTANCE)
-        for (rate, sigma, size), count in counts.items()
-    )
+            size = release.discrete_coordinates
+            key = (release.sample_rate, release.noise_multiplier, size, release.correlation)
+            counts[key] += release.count
+    mechanisms = []
+    for (rate, sigma, size, correlation), count in counts.items():
+        if correlation is None:
+            mechanisms.append(Mechanism(rate, sigma, count, size * DISTANCE))
+        else:
+            mechanisms += [
+                Mechanism(rate, sigma / longer, updates, dealt=True)
+                for longer, updates in banded.blocks(correlation, count)
+            ]
+    return tuple(mechanisms)
 
 
 def epsilon(
@@ -190,7 +202,7 @@ def group(
         "group privacy, record by record (RDP)": Bound(rdp_curve(mechanisms), size * twice),
         "no amplification by sampling": Bound(unsampled_curve(mechanisms, relation, size)),
     }
-    if size <= MOST_MIXED:
+    if size <= MOST_MIXED and not any(mechanism.dealt for mechanism in mechanisms):
         ways["mixture over the records drawn"] = Bound(
             pld_curve(mechanisms, "zero_out", size), twice
         )
@@ -220,6 +232,8 @@ class Price:
     reason: str | None = None  # why nothing is bounded, if exact updates are not to blame
     # a contribution that noise hides is that of an author: a record is all of his points
     authors: bool = False
+    # noise is correlated: units are dealt into groups that take turns
+    dealt: bool = False
 
     @property
     def missed(self) -> list[AnyRelease] | None:
@@ -267,6 +281,7 @@ def price(releases: Sequence[AnyRelease]) -> Price:
         ),
         reason=reason,
         authors=any(release.noisy and release.step.unit == "author" for release in updates),
+        dealt=any(release.correlation is not None for release in updates),
     )
 
 

@@ -196,3 +196,8 @@ def noise_of(seed: int, name: str, device: str) -> Noise:
         if torch.device(device).type == "cpu"
         else DeviceNoise(seed, name, device)
     )
+
+
+def digest(noise: Noise) -> str:
+    """SHA-256 of the state of noise: it tells nobody the noise, but shows noise drawn again."""
+    return hashlib.sha256(noise.get_state().numpy().tobytes()).hexdigest()

@@ -27,6 +27,17 @@ def poisson(size: int, sample_rate: float, source: Stream) -> Tensor:
     return torch.nonzero(source.uniform(size) < sample_rate).flatten()
 
 
+def dealt(size: int, groups: int, source: Stream) -> Tensor:
+    """The group (size,) int64 of each of range(size), the same as often as it is asked for.
+
+    Guarantees: each is drawn by itself, uniformly, so that one unit more or less moves no other.
+    """
+    place = source.place
+    chosen = (source.uniform(size) * groups).long()
+    source.place = place
+    return chosen
+
+
 def shuffled(lengths: Tensor, batch_size: int, source: torch.Generator) -> list[Tensor]:
     """One epoch of batches over range(len(lengths)), one of them possibly smaller.
 

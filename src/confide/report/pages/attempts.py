@@ -18,6 +18,7 @@ from confide.report.results import Json, Result, largest_exposure
 NAMES = {
     "exposure": "guessing planted secrets",
     "extraction": "letting the model write out secrets",
+    "context_exposure": "knowing planted secrets again by what stands behind them",
     "sequence_exposure": "guessing planted sentences",
     "membership": "telling secrets of the training text from others",
     "lira": "telling secrets of the training text from others with models of the attacker's own",
@@ -64,7 +65,7 @@ def findings(result: Result, metrics: Json) -> Iterator[str]:
         yield from (audit(case, metrics) for case in audits(result, metrics))
     elif metrics.get("reason"):
         yield f"could not tell: {metrics['reason']}"
-    elif kind == "exposure":
+    elif kind in ("exposure", "context_exposure"):
         yield exposed(metrics)
     elif kind in ("membership", "lira"):
         yield told_apart(metrics)
