@@ -64,3 +64,30 @@ rule worth:
     shell:
         "confide worth --spec {params.spec:q} --texts {input.texts} --original {input.original} --redacted {input.redacted} "
         "--points {input.points} --tokenizer {input.tokenizer} {params.templates} --output {output} > {log} 2>&1"
+
+
+rule text_audit:
+    input:
+        unpack(pretrained_files),
+        texts="data/synthetic/{run}/synthetic.jsonl",
+        model="models/{run}/model.safetensors",
+        config="models/{run}/config.json",
+        tokenizer=tokenizer_file,
+        points=dataset_file("points.jsonl"),
+        canaries=dataset_file("canaries.json"),
+    output:
+        "results/runs/{run}/text_audit.json",
+    log:
+        "logs/text_audit/{run}.log",
+    benchmark:
+        "logs/benchmarks/text_audit/{run}.tsv"
+    threads: 1
+    resources:
+        mem_mb=growing(4000),
+        runtime=growing(240),
+    params:
+        spec=lambda w: show(jobs.text_audit(PARAMS, RUNS[w.run])),
+        code=code("text_audit"),
+    shell:
+        "confide text_audit --spec {params.spec:q} --texts {input.texts} --model {input.model} --tokenizer {input.tokenizer} "
+        "--points {input.points} --canaries {input.canaries} --output {output} > {log} 2>&1"

@@ -59,7 +59,7 @@ TRAINED_BY = tuple(name for name in RunSpec.model_fields if name not in OWN)
 CERTIFICATE = "certificate"
 EVALUATION = "evaluate"
 TRAJECTORY = "trajectory"
-OF_TEXTS = ("worth",)  # what is measured of the texts that a model writes
+OF_TEXTS = ("worth", "text_audit")  # what is measured of the texts that a model writes
 TUNING = "tuning"  # the study whose runs are trials of recipes
 
 

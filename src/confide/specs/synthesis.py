@@ -31,6 +31,7 @@ class SynthesisSpec(Spec):
     public_mix: bool = False  # the mix was made from no protected text
     duplicates: bool = False  # keep a text that was there already
     unfinished: bool = False  # keep a text that the model did not end
+    fill: bool = False  # let the model write masks, and put made-up values in their place
 
     @model_validator(mode="after")
     def _all_shares_or_none(self) -> "SynthesisSpec":
@@ -61,7 +62,8 @@ class TextAuditSpec(Spec):
     probes: Natural = 500  # texts that are drawn for each prompt of the audit, and hot
     temperature: Positive = 1.5  # of the hot ones
     max_new_tokens: Natural = 64  # of either
-    limit: Natural = 2000  # documents of each side, and texts that they are compared with
+    limit: Natural = 2000  # documents of each side
+    texts: Natural = 5000  # of the texts, those that a model of characters is fitted to
     order: Annotated[int, Field(ge=2, le=20)] = 8  # characters of a context of the n-gram model
     permutations: Natural = 2000
     game: GameSpec = GameSpec(kind="game")  # how coins are guessed
