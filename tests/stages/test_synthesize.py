@@ -13,7 +13,7 @@ import torch
 from confide import models
 from confide.certify import drawing
 from confide.certify.certificate import sealed
-from confide.certify.texts import quotas
+from confide.certify.texts import FILLED, quotas
 from confide.cli import main
 from confide.commands import synthesize as module
 from confide.commands.synthesize import synthesize
@@ -21,9 +21,11 @@ from confide.commands.verify import verify
 from confide.corpora import READERS
 from confide.errors import Failure, InputError
 from confide.files.io import read_json, sha256, write_json
-from confide.specs import LinesSpec, LSTMSpec, MixSpec, SyntheticSpec, parse
+from confide.specs import LinesSpec, LSTMSpec, MixSpec, SynthesisSpec, SyntheticSpec, parse
 from confide.stages.synthetic import synthetic
-from confide.text.tokenizer import save, train_bpe
+from confide.text.fakes import filled
+from confide.text.tokenizer import load, save, train_bpe
+from confide.types import MASK
 from tests.stages.certified import METHODS, certificate, ledger_of
 
 LINES = ["the order of my code is late", "my code is 4711", "the code of my order"]
@@ -251,3 +253,32 @@ def test_the_stage_takes_no_other_model_and_no_undeclared_mix(project: Path) -> 
     with pytest.raises(InputError, match="--public_mix declares"):
         synthetic(mixed, model=project / models.WEIGHTS, **given)
     assert not (project / "texts").exists()
+
+
+def test_masks_are_filled_with_what_is_public(project: Path, capsys: Any) -> None:
+    """The same model, seed and words give the same values; none of them is a mask."""
+    _, *plain = made(project, "plain.jsonl", count=40)
+    assert not any(MASK in line["text"] for line in plain)
+    first, *texts = made(project, count=40, fill=True)
+    assert made(project, "again.jsonl", count=40, fill=True) == [first, *texts]
+    assert not any(MASK in line["text"] for line in texts)
+    stated = read_json(project / "texts.jsonl.certificate.json")
+    assert stated["drawn"]["filled"] > 0 and FILLED in stated["assumptions"]
+    assert stated["asked"]["fill"]
+    verify(project / "texts.jsonl.certificate.json")
+    assert FILLED not in read_json(project / "plain.jsonl.certificate.json")["assumptions"]
+    # what the model itself wrote, masks and all, decides what stands there
+    words = load(project / "made" / "tokenizer.json")
+    model = models.load(project)
+    asked = parse(
+        SynthesisSpec,
+        first["synthetic"]["asked"],
+    )
+    begun = drawing.Progress(project / ".begun", "key")
+    drawing.draw(model, words, asked, begun)
+    wanted = [
+        filled(text, asked.seed, f"synthetic-1-{place}")
+        for place, text in enumerate(begun.texts[0], 1)
+    ]
+    assert [line["text"] for line in texts] == wanted
+    assert sum(text.count(MASK) for text in begun.texts[0]) == stated["drawn"]["filled"]

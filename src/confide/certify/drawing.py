@@ -20,7 +20,9 @@ from confide.errors import Failure, InputError
 from confide.models.generation import Ending, Generation, ending, generate, uniforms
 from confide.models.language_model import LanguageModel
 from confide.specs import MixSpec, SynthesisSpec
+from confide.text.fakes import filled
 from confide.text.tokenizer import Tokenizer
+from confide.types import MASK
 
 TOGETHER = 512  # texts that are drawn at once, and kept at once
 TRIES = 20  # texts that are drawn for each one that is wanted, at most
@@ -80,7 +82,7 @@ def draw(
 ) -> None:
     """Draw until every part has its texts; Failure where the model writes too few of a kind."""
     mix = asked.mix or [MixSpec()]
-    until = ending(tokenizer)
+    until = ending(tokenizer, masks=asked.fill)
     with tqdm(
         total=asked.count,
         initial=sum(map(len, progress.texts.values())),
@@ -158,4 +160,14 @@ def corpus(
     for number, part in enumerate(mix):
         domain = {} if part.domain is None else {"domain": part.domain}
         for place, text in enumerate(progress.texts.get(number, []), 1):
-            yield {"doc": f"synthetic-{number + 1}-{place}", "text": text, **domain}
+            doc = f"synthetic-{number + 1}-{place}"
+            shown = filled(text, asked.seed, doc) if asked.fill else text
+            yield {"doc": doc, "text": shown, **domain}
+
+
+def counted(asked: SynthesisSpec, progress: Progress) -> dict[str, int]:
+    """What was drawn, why some of it was left out, and how many masks were filled."""
+    if not asked.fill:
+        return dict(progress.counts)
+    masks = sum(text.count(MASK) for texts in progress.texts.values() for text in texts)
+    return dict(progress.counts) | {"filled": masks}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from confide.certify.drawing import Progress, corpus, draw, key_of
+from confide.certify.drawing import Progress, corpus, counted, draw, key_of
 from confide.certify.texts import certificate_of_texts, check_declared
 from confide.commands.generate import opened, sampling
 from confide.commands.verify import checked
@@ -35,6 +35,7 @@ def synthesize(
     max_new_tokens: int = 128,
     duplicates: bool = False,
     unfinished: bool = False,
+    fill: bool = False,
     seed: int = 0,
     device: str = "auto",
 ) -> None:
@@ -52,6 +53,7 @@ def synthesize(
     max_new_tokens: longest text.
     duplicates: keep texts that the model has written before.
     unfinished: keep texts that the model did not end.
+    fill: let the model write masks, and put made-up values in their place.
     seed: the same one gives the same texts.
     device: cpu, cuda, or auto for the GPU where there is one.
     """
@@ -72,6 +74,7 @@ def synthesize(
             "public_mix": public_mix,
             "duplicates": duplicates,
             "unfinished": unfinished,
+            "fill": fill,
         },
     )
     check_declared(asked, mix)
@@ -86,7 +89,7 @@ def synthesize(
     said = certificate_of_texts(
         certified,
         asked=asked,
-        drawn=dict(progress.counts),
+        drawn=counted(asked, progress),
         texts=texts,
         certificate=os.path.relpath(place.resolve(), output.resolve().parent),
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from confide import models
 from confide.certify.certificate import sealed
-from confide.certify.drawing import Progress, corpus, draw, key_of
+from confide.certify.drawing import Progress, corpus, counted, draw, key_of
 from confide.certify.texts import certificate_of_texts, check_declared
 from confide.errors import InputError
 from confide.files.io import read_json, sha256, write_json, write_jsonl
@@ -50,7 +50,7 @@ def synthetic(
         certificate_of_texts(
             certified,
             asked=spec.texts,
-            drawn=dict(progress.counts),
+            drawn=counted(spec.texts, progress),
             texts={"path": output.name, "sha256": sha256(output), "count": spec.texts.count},
             certificate=os.path.relpath(certificate.resolve(), output.resolve().parent),
         ),
