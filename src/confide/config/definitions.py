@@ -32,7 +32,7 @@ FIGURES = (
     "tradeoff", "utility", "exposure", "membership", "group_membership", "amplification",
     "frontier", "pareto", "roc", "learning", "trajectory", "private_ppl", "leak", "domain_epsilon",
     "domain_roc", "schedules", "author_exposure", "tab", "subgroups", "train_time",
-    "author_inference",
+    "author_inference", "worth",
 )
 # fmt: on
 MADE = ("data/work", "data/tokenizers", "models")  # folders of what the workflow makes
