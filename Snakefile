@@ -1,4 +1,4 @@
-# raw -> split -> plant -> dedup, redact -> partition -> train -> certify, evaluate, attack -> report
+# raw -> split -> plant -> dedup, redact -> partition -> train -> certify, evaluate, attack, synthetic -> report
 # -> gate, scan -> track
 #
 # `snakemake` builds what params.yaml selects; `snakemake -n` says what that would be, and why.
@@ -24,6 +24,7 @@ include: "workflow/rules/policies.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/attack.smk"
+include: "workflow/rules/synthesis.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/gate.smk"
 include: "workflow/rules/scan.smk"

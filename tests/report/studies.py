@@ -181,6 +181,13 @@ def membership(run: str, method: str, gamma: float, rng: np.random.Generator) ->
     return row
 
 
+def worth(run: str, method: str) -> dict:
+    """What texts of a model are worth, which the better models write better."""
+    texts = {"synthetic": 1.5 + FINAL[method] / 10, "real": 1.6, "redacted": 1.8, "templates": 3.0}
+    found = {f"{name}_bits_per_character": value for name, value in texts.items()}
+    return {"attack": "worth", "run": run, "synthetic_likeness": 0.8} | found
+
+
 def along(attack: dict, epoch: int) -> dict:
     """The file of an attack as it would be after an epoch: what is above chance grows with the
     square of the epoch.
@@ -310,6 +317,7 @@ def write_study(
                     attacks = {
                         "coins": game(run, method, gamma, rng),
                         "ratio": likelihood_ratio(run, method, gamma, rng),
+                        "worth": worth(run, method),
                     }
                     course = [
                         {"epoch": n} | {key: along(shown[key], n) for key in shown}

@@ -332,3 +332,32 @@ def test_markers_that_would_overlap_are_moved_apart_and_no_others():
             other = np.sort(rng.random(6) * 2 - 0.5)
             if (np.diff(other) >= 0.15).all():
                 assert ((other - places[order]) ** 2).sum() >= moved
+
+
+def test_texts_stand_at_their_models_epsilon_and_at_their_worth(spec, results):
+    """Perplexity is that of the student, not of the model; what costs nothing is a line."""
+    zero, finite, infinite = FIGURES["worth"](spec, results).axes
+    placed = {
+        line.get_color(): (axes, float(line.get_ydata()[0]))
+        for axes in (zero, finite, infinite)
+        for line in axes.lines
+        if line.get_markersize() == 10
+    }
+    sides = {"nonprivate": infinite, "dpsgd": finite, "crt": finite, "redacted": infinite}
+    for method, panel in sides.items():
+        axes, bits = placed[style.look(method).color]
+        (value,) = {
+            result.metric("worth", "synthetic_bits_per_character")
+            for result in results
+            if result.run.method == method
+        }
+        assert axes is panel and bits == pytest.approx(value)
+    flat = {
+        round(float(line.get_ydata()[0]), 9)
+        for line in finite.lines
+        if len(set(line.get_ydata())) == 1
+    }
+    assert {1.6, 1.8, 3.0} <= flat
+    bare = [replace(result, attacks={}) for result in results]
+    empty = FIGURES["worth"](spec, bare)
+    assert "synthesis" in empty.caption and not empty.axes

@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from confide import models
+from confide.certify import drawing
 from confide.certify.certificate import sealed
-from confide.certify.texts import quotas
+from confide.certify.texts import FILLED, quotas
 from confide.cli import main
 from confide.commands import synthesize as module
 from confide.commands.synthesize import synthesize
@@ -20,8 +21,11 @@ from confide.commands.verify import verify
 from confide.corpora import READERS
 from confide.errors import Failure, InputError
 from confide.files.io import read_json, sha256, write_json
-from confide.specs import LinesSpec, LSTMSpec, MixSpec
-from confide.text.tokenizer import save, train_bpe
+from confide.specs import LinesSpec, LSTMSpec, MixSpec, SynthesisSpec, SyntheticSpec, parse
+from confide.stages.synthetic import synthetic
+from confide.text.fakes import filled
+from confide.text.tokenizer import load, save, train_bpe
+from confide.types import MASK
 from tests.stages.certified import METHODS, certificate, ledger_of
 
 LINES = ["the order of my code is late", "my code is 4711", "the code of my order"]
@@ -31,7 +35,7 @@ LINES = ["the order of my code is late", "my code is 4711", "the code of my orde
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a certified model that writes something, as training leaves it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(module, "TOGETHER", 16)
+    monkeypatch.setattr(drawing, "TOGETHER", 16)
     words = train_bpe(LINES * 20, 280)
     torch.manual_seed(0)
     model = models.build(LSTMSpec(kind="lstm", embedding=8, hidden=8), words.vocab_size, 1)
@@ -94,7 +98,7 @@ def test_what_was_stopped_goes_on_to_the_same_texts(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = made(project, "whole.jsonl", count=50)
-    drawn = module.drawn
+    drawn = drawing.drawn
 
     def dying(*args: Any) -> dict[str, Any]:
         if args[3].batches[0] == 2:
@@ -102,7 +106,7 @@ def test_what_was_stopped_goes_on_to_the_same_texts(
         return drawn(*args)
 
     with monkeypatch.context() as patched:
-        patched.setattr(module, "drawn", dying)
+        patched.setattr(drawing, "drawn", dying)
         with pytest.raises(KeyboardInterrupt):
             made(project, count=50)
     assert not (project / "texts.jsonl").exists()
@@ -215,3 +219,66 @@ def test_texts_verify_elsewhere_beside_the_files_of_their_model(
 def test_a_certificate_that_counts_secrets_is_not_for_release(project: Path) -> None:
     made(project)
     assert "exact counts" in read_json(project / "texts.jsonl.certificate.json")["release_note"]
+
+
+def test_the_stage_writes_what_the_command_writes(project: Path) -> None:
+    wanted = made(project, "synthetic.jsonl")
+    certified = read_json(project / "synthetic.jsonl.certificate.json")
+    sampling = {"max_new_tokens": 12, "top_k": None}
+    asked = {"count": 20, "unfinished": True, "sampling": sampling}
+    spec = parse(SyntheticSpec, {"run": certified["run"], "texts": asked, "device": "cpu"})
+    (project / "data").mkdir()
+    output = project / "data" / "synthetic.jsonl"
+    stated = project / "data" / "synthetic.jsonl.certificate.json"
+    given = {"model": project / models.WEIGHTS, "tokenizer": project / "made" / "tokenizer.json"}
+    certificate_of_model = project / "certificate.json"
+    synthetic(spec, certificate=certificate_of_model, output=output, stated=stated, **given)
+    assert [json.loads(line) for line in output.read_text().splitlines()] == wanted
+    said = read_json(stated)
+    assert said["model"]["certificate"] == "../certificate.json"
+    assert {**said, "model": None, "seal": None} == {**certified, "model": None, "seal": None}
+    verify(stated)
+    assert not [path for path in output.parent.iterdir() if path.name.startswith(".")]
+
+
+def test_the_stage_takes_no_other_model_and_no_undeclared_mix(project: Path) -> None:
+    spec = parse(SyntheticSpec, {"run": "a", "texts": {"count": 3}})
+    given = {"certificate": project / "certificate.json", "stated": project / "stated"}
+    given |= {"tokenizer": project / "made" / "tokenizer.json", "output": project / "texts"}
+    other = project / "made" / models.CONFIG
+    with pytest.raises(InputError, match="is of another one"):
+        synthetic(spec, model=other, **given)
+    asked = {"count": 3, "mix": [{"prompt": "my"}]}
+    mixed = parse(SyntheticSpec, {"run": "a", "texts": asked})
+    with pytest.raises(InputError, match="--public_mix declares"):
+        synthetic(mixed, model=project / models.WEIGHTS, **given)
+    assert not (project / "texts").exists()
+
+
+def test_masks_are_filled_with_what_is_public(project: Path, capsys: Any) -> None:
+    """The same model, seed and words give the same values; none of them is a mask."""
+    _, *plain = made(project, "plain.jsonl", count=40)
+    assert not any(MASK in line["text"] for line in plain)
+    first, *texts = made(project, count=40, fill=True)
+    assert made(project, "again.jsonl", count=40, fill=True) == [first, *texts]
+    assert not any(MASK in line["text"] for line in texts)
+    stated = read_json(project / "texts.jsonl.certificate.json")
+    assert stated["drawn"]["filled"] > 0 and FILLED in stated["assumptions"]
+    assert stated["asked"]["fill"]
+    verify(project / "texts.jsonl.certificate.json")
+    assert FILLED not in read_json(project / "plain.jsonl.certificate.json")["assumptions"]
+    # what the model itself wrote, masks and all, decides what stands there
+    words = load(project / "made" / "tokenizer.json")
+    model = models.load(project)
+    asked = parse(
+        SynthesisSpec,
+        first["synthetic"]["asked"],
+    )
+    begun = drawing.Progress(project / ".begun", "key")
+    drawing.draw(model, words, asked, begun)
+    wanted = [
+        filled(text, asked.seed, f"synthetic-1-{place}")
+        for place, text in enumerate(begun.texts[0], 1)
+    ]
+    assert [line["text"] for line in texts] == wanted
+    assert sum(text.count(MASK) for text in begun.texts[0]) == stated["drawn"]["filled"]

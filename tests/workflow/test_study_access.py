@@ -24,6 +24,7 @@ NOT_TINY = {
     "data/own/*",
     "data/own/reviews/*",
     "data/raw/*",
+    "data/synthetic/*",
     "results/leaderboards/*",
     "results/papers/*",
     ".dvc/*",

@@ -26,6 +26,10 @@ ONLY = (
     "the texts were drawn from this model alone and sorted out by themselves alone, by settings "
     "that do not depend on protected text"
 )
+FILLED = (
+    "values in the place of masks are made up, of public lists, the seed and the model's own text: "
+    "one that equals a real secret does so by chance"
+)
 # A certificate that was not made by `confide release` counts secrets, and has digests of text.
 COUNTS = "the model's certificate holds exact counts of secrets: not for release"
 
@@ -47,7 +51,12 @@ def certificate_of_texts(
             "claims": model["claims"],
             "policy": model["policy"],
             "release_note": note(model),
-            "assumptions": [*model["assumptions"], ONLY, *([PUBLIC] if asked.mix else [])],
+            "assumptions": [
+                *model["assumptions"],
+                ONLY,
+                *([PUBLIC] if asked.mix else []),
+                *([FILLED] if asked.fill else []),
+            ],
             "asked": asked.model_dump(mode="json"),
             "drawn": drawn,
             "texts": texts,

@@ -32,13 +32,18 @@ FIGURES = (
     "tradeoff", "utility", "exposure", "membership", "group_membership", "amplification",
     "frontier", "pareto", "roc", "learning", "trajectory", "private_ppl", "leak", "domain_epsilon",
     "domain_roc", "schedules", "author_exposure", "tab", "subgroups", "train_time",
-    "author_inference",
+    "author_inference", "worth",
 )
 # fmt: on
 MADE = ("data/work", "data/tokenizers", "models")  # folders of what the workflow makes
 # Of every definition: names become folders, and "-" and "/" join them there.
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-TAKEN = (jobs.CERTIFICATE, jobs.EVALUATION, jobs.TRAJECTORY)  # files that stand beside an attack's
+TAKEN = (
+    jobs.CERTIFICATE,
+    jobs.EVALUATION,
+    jobs.TRAJECTORY,
+    *jobs.OF_TEXTS,
+)  # files that stand beside an attack's
 HAS_PASSWORD = re.compile(r"^(?!sqlite|file)[^:]+://.*@|password=", re.IGNORECASE)
 DIGITS = re.compile(r"\{\d+\}")  # slots of templates
 DIGITS_OR_TOKEN = re.compile(r"\{(?:\d+|token)\}")
@@ -61,6 +66,8 @@ REFERENCES = (  # block, field, block that must define the value
     ("runs", "init", "runs"),
     ("runs", "attacks", "attacks"),
     ("runs", "trajectory", "attacks"),
+    ("runs", "synthesis", "synthesis"),
+    ("synthesis", "templates", "datasets"),
     ("attacks", "reference", "runs"),
     ("attacks", "judges", "policies"),
     ("attacks", "shadows", "shadows"),

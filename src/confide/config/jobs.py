@@ -32,10 +32,14 @@ from confide.specs import (
     RunSpec,
     ShadowsSpec,
     SplitSpec,
+    SyntheticSpec,
+    TextAuditJobSpec,
     TextSpec,
+    TextsSpec,
     TrainSpec,
     TrajectorySpec,
     WordCanarySpec,
+    WorthJobSpec,
 )
 from confide.specs.data import DIALOGUES
 
@@ -51,11 +55,12 @@ MODEL_FILES = (
     "epochs.safetensors",
 )
 # what may differ between rows that share a job where they have a miss rate and a seed in common
-OWN = {"gammas", "seeds", "attacks", "label"}
+OWN = {"gammas", "seeds", "attacks", "synthesis", "label"}
 TRAINED_BY = tuple(name for name in RunSpec.model_fields if name not in OWN)
 CERTIFICATE = "certificate"
 EVALUATION = "evaluate"
 TRAJECTORY = "trajectory"
+OF_TEXTS = ("worth", "text_audit")  # what is measured of the texts that a model writes
 TUNING = "tuning"  # the study whose runs are trials of recipes
 
 
@@ -149,11 +154,15 @@ def runs_of(params: Params, studies: Iterable[str]) -> dict[str, Run]:
 
 
 def with_attacks_of(run: Run, other: Run | None) -> Run:
-    """A run with the attacks, too, that another row asks for of the same job."""
-    if other is None or set(other.row.attacks) <= set(run.row.attacks):
+    """A run with the attacks and texts, too, that another row asks for of the same job."""
+    if other is None:
         return run
     attacks = list(dict.fromkeys([*other.row.attacks, *run.row.attacks]))
-    return replace(run, row=run.row.model_copy(update={"attacks": attacks}))
+    synthesis = run.row.synthesis or other.row.synthesis
+    if set(attacks) == set(run.row.attacks) and synthesis == run.row.synthesis:
+        return run
+    update = {"attacks": attacks, "synthesis": synthesis}
+    return replace(run, row=run.row.model_copy(update=update))
 
 
 # Data
@@ -470,6 +479,31 @@ def trajectory(params: Params, run: Run) -> TrajectorySpec:
     return TrajectorySpec(run=run.run, attacks=attacks)
 
 
+# Texts
+# -------------------------------------------------------------------------------------------------
+
+
+def texts(params: Params, run: Run) -> TextsSpec:
+    """What a run's model writes, and what is measured of it; KeyError where it writes nothing."""
+    return params.synthesis[run.row.synthesis or ""]
+
+
+def synthetic(params: Params, run: Run) -> SyntheticSpec:
+    """The texts of a run."""
+    return SyntheticSpec(run=run.run, texts=texts(params, run).texts)
+
+
+def worth(params: Params, run: Run) -> WorthJobSpec:
+    """What texts of a run are worth."""
+    policy = params.policies[params.datasets[run.row.dataset].policy]
+    return WorthJobSpec(run=run.run, worth=texts(params, run).worth, policy=placed(params, policy))
+
+
+def text_audit(params: Params, run: Run) -> TextAuditJobSpec:
+    """What texts of a run give away."""
+    return TextAuditJobSpec(run=run.run, audit=texts(params, run).audit)
+
+
 # Studies
 # -------------------------------------------------------------------------------------------------
 
@@ -477,4 +511,5 @@ def trajectory(params: Params, run: Run) -> TrajectorySpec:
 def outcomes(run: Run) -> list[str]:
     """Stems of the files that are made of one trained model."""
     epochs = [TRAJECTORY] if run.row.trajectory else []
-    return [CERTIFICATE, EVALUATION, *run.row.attacks, *epochs]
+    of_texts = OF_TEXTS if run.row.synthesis is not None else ()
+    return [CERTIFICATE, EVALUATION, *run.row.attacks, *epochs, *of_texts]

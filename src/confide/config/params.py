@@ -93,6 +93,7 @@ CHECKS: tuple[Callable[[Params], Iterator[Problem]], ...] = (
     rows.warm_starts,
     rows.new_tokens,
     rows.one_text_twice,
+    rows.texts,
     definitions.own_models,
     definitions.studies,
     definitions.tuning,

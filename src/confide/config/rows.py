@@ -152,6 +152,31 @@ def attacks(params: Params, row: RunSpec, field: str) -> Iterator[Problem]:
         yield Problem((field,), listed, f"has several reference models: {shown}")
 
 
+def texts(params: Params) -> Iterator[Problem]:
+    """What rows ask their models to write that cannot be, or that would tell of protected text."""
+    for name, spec in params.synthesis.items():
+        path = ("synthesis", name)
+        if spec.texts.mix and not spec.texts.public_mix:
+            message = (
+                "may tell of protected text: public_mix: true declares that it was made of none"
+            )
+            yield Problem((*path, "texts", "mix"), None, message)
+        templates = spec.templates
+        public = jobs.public_corpora(params)
+        if templates is not None and params.datasets[templates].corpus not in public:
+            message = "may need protection: templates are of a dataset with public: true"
+            yield Problem((*path, "templates"), templates, message)
+    chosen: dict[str, str] = {}  # by job
+    for name in params.runs:
+        for run in jobs.of_row(params, name):
+            if run.row.synthesis is None:
+                continue
+            other = chosen.setdefault(run.run, run.row.synthesis)
+            if other != run.row.synthesis:
+                message = f"another row of the same training ({run.run}) writes {other}"
+                yield Problem(("runs", name, "synthesis"), run.row.synthesis, message)
+
+
 def foreign_shadows(params: Params, row: RunSpec, attack: str) -> str | None:
     """What is wrong with shadow models that would read a row's tokens as those of another model."""
     name = getattr(params.attacks[attack], "shadows", None)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from confide.config.jobs import TUNING, Run, of_row, runs_of, source_of, training
+from confide.config.jobs import OF_TEXTS, TUNING, Run, of_row, runs_of, source_of, training
 from confide.specs import (
     AUDITS,
     DatasetSpec,
@@ -40,7 +40,7 @@ def rows_of(params: Params, study: str) -> Iterator[ReportRun]:
                 variant=row.label or only_name,
                 reader=params.corpora[params.datasets[row.dataset].corpus].reader,
                 corpus=tested_on(params.datasets[row.dataset], datasets),
-                attacks=row.attacks,
+                attacks=[*row.attacks, *(OF_TEXTS if row.synthesis is not None else ())],
                 trajectory=row.trajectory,
                 **shown,
             )

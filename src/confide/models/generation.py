@@ -59,9 +59,11 @@ class Ending:
         return min((place for place in places if place >= 0), default=-1)
 
 
-def ending(tokenizer: Tokenizer, strings: Sequence[str] = ()) -> Ending:
-    """A text ends at any of these strings or at the end token; <MASK> and padding are not drawn."""
-    banned = (tokenizer.mask_id, tokenizer.pad_id)
+def ending(tokenizer: Tokenizer, strings: Sequence[str] = (), *, masks: bool = False) -> Ending:
+    """A text ends at any of these strings or at the end token; padding is not drawn, and <MASK> is
+    where `masks` may stand in a text.
+    """
+    banned = (tokenizer.pad_id,) if masks else (tokenizer.mask_id, tokenizer.pad_id)
     return Ending(
         pieces(tokenizer),
         frozenset({tokenizer.bos_id}),

@@ -19,6 +19,7 @@ from confide.provenance.snakemake_internals import FIELDS, record, recorded, sta
 
 BUILT = (
     "data/work",
+    "data/synthetic",
     "data/tokenizers",
     "models",
     "results/runs",

@@ -85,7 +85,16 @@ from confide.specs.policies import (
     WordListSpec,
     WordsPolicySpec,
 )
-from confide.specs.synthesis import MixSpec, SynthesisSpec
+from confide.specs.synthesis import (
+    MixSpec,
+    SynthesisSpec,
+    SyntheticSpec,
+    TextAuditJobSpec,
+    TextAuditSpec,
+    TextsSpec,
+    WorthJobSpec,
+    WorthSpec,
+)
 from confide.specs.training import (
     AdapterSpec,
     AttackJobSpec,
@@ -212,9 +221,13 @@ __all__ = [
     "StudySpec",
     "SummarySpec",
     "SynthesisSpec",
+    "SyntheticSpec",
     "TabSpec",
     "TableSpec",
+    "TextAuditJobSpec",
+    "TextAuditSpec",
     "TextSpec",
+    "TextsSpec",
     "TokenizerSpec",
     "TrackSpec",
     "TrackingSpec",
@@ -228,5 +241,7 @@ __all__ = [
     "WordCanarySpec",
     "WordListSpec",
     "WordsPolicySpec",
+    "WorthJobSpec",
+    "WorthSpec",
     "parse",
 ]

@@ -15,6 +15,7 @@ from confide.specs.data import (
     TokenizerSpec,
 )
 from confide.specs.policies import DomainPolicySpec, PipelineSpec, PolicySpec, WordListSpec
+from confide.specs.synthesis import TextsSpec
 from confide.specs.training import (
     AttackSpec,
     ModelSpec,
@@ -217,6 +218,7 @@ class RunSpec(Spec):
         str
         # attacks that are run on the model after every epoch, too: all of these are then released
     ] = []
+    synthesis: str | None = None  # what its model writes; None: nothing
     label: str | None = None  # what figures and tables call it beside its method
 
 
@@ -263,6 +265,7 @@ class Params(Spec):
     privacy: dict[str, PrivacySpec]
     shadows: dict[str, ShadowsSpec] = {}
     attacks: dict[str, AttackSpec]
+    synthesis: dict[str, TextsSpec] = {}
     runs: dict[str, RunSpec]
     studies: dict[str, StudySpec]
     select: Annotated[list[str], Field(min_length=1)]

@@ -1,8 +1,12 @@
-"""Texts that a model is asked for."""
+"""Texts that a model is asked for, what they are worth, and what they give away."""
 
-from pydantic import model_validator
+from typing import Annotated
+
+from pydantic import Field, model_validator
 
 from confide.spec_base import Count, Natural, Positive, Spec
+from confide.specs.audits import GameSpec
+from confide.specs.policies import PolicySpec
 from confide.specs.training import SamplingSpec
 
 
@@ -27,9 +31,75 @@ class SynthesisSpec(Spec):
     public_mix: bool = False  # the mix was made from no protected text
     duplicates: bool = False  # keep a text that was there already
     unfinished: bool = False  # keep a text that the model did not end
+    fill: bool = False  # let the model write masks, and put made-up values in their place
 
     @model_validator(mode="after")
     def _all_shares_or_none(self) -> "SynthesisSpec":
         if len({part.share is None for part in self.mix}) > 1:
             raise ValueError("either every part has a share, or none has")
         return self
+
+
+class WorthSpec(Spec):
+    """The small model that is trained on each text, with one budget, and what texts are compared
+    by.
+    """
+
+    updates: Natural = 600
+    batch_size: Natural = 32
+    embedding: Natural = 64
+    hidden: Natural = 128
+    lr: Positive = 0.005
+    limit: Natural = 2000  # held-out points, and texts of each kind, that are compared
+    clusters: Natural = 50  # of likeness
+    seed: Count = 0
+    device: str = "auto"
+
+
+class TextAuditSpec(Spec):
+    """How texts are searched for what they give away of the corpus."""
+
+    probes: Natural = 500  # texts that are drawn for each prompt of the audit, and hot
+    temperature: Positive = 1.5  # of the hot ones
+    max_new_tokens: Natural = 64  # of either
+    limit: Natural = 2000  # documents of each side
+    texts: Natural = 5000  # of the texts, those that a model of characters is fitted to
+    order: Annotated[int, Field(ge=2, le=20)] = 8  # characters of a context of the n-gram model
+    permutations: Natural = 2000
+    game: GameSpec = GameSpec(kind="game")  # how coins are guessed
+    seed: Count = 0
+    device: str = "auto"
+
+
+class TextsSpec(Spec):
+    """What a run's model writes, and what is measured of it."""
+
+    texts: SynthesisSpec
+    # a public dataset: its points with other values in their slots are what costs nothing, to
+    # compare with
+    templates: str | None = None
+    worth: WorthSpec = WorthSpec()
+    audit: TextAuditSpec = TextAuditSpec()
+
+
+class SyntheticSpec(Spec):
+    """The texts of one run."""
+
+    run: str
+    texts: SynthesisSpec
+    device: str = "auto"
+
+
+class WorthJobSpec(Spec):
+    """What texts of one run are worth; `policy` finds their slots."""
+
+    run: str
+    worth: WorthSpec
+    policy: PolicySpec
+
+
+class TextAuditJobSpec(Spec):
+    """What texts of one run give away."""
+
+    run: str
+    audit: TextAuditSpec

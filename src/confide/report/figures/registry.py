@@ -20,6 +20,7 @@ from confide.report.figures import (
     train_time,
     trajectory,
     utility,
+    worth,
 )
 from confide.report.figures.frame import Draw
 
@@ -45,4 +46,5 @@ FIGURES: dict[str, Draw] = {
     "subgroups": subgroups.subgroups,
     "train_time": train_time.train_time,
     "author_inference": author_inference.author_inference,
+    "worth": worth.worth,
 }

@@ -54,5 +54,6 @@ BLOCKS = {
     "authors": "What it says of authors, and which of them it serves less",
     "leak": "What it says of other domains when prompted with one",
     "ratios": "Whether likelihood ratios tell what it says of other domains",
+    "texts": "What texts that it wrote are worth, and what they give away",
     "audit": "What an audit refutes: lower bounds on ε, to stand beside the certified ones",
 }

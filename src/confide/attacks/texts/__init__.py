@@ -1,0 +1,1 @@
+"""What texts that a model wrote give away of the text that it learnt from."""

@@ -1,0 +1,58 @@
+"""Let a run's certified model write texts: a corpus, with a certificate of it.
+
+The texts stay among the data: a model may write a secret, whatever is certified of it. Who hands
+them out copies them with their certificate.
+"""
+
+import os
+from pathlib import Path
+
+from confide import models
+from confide.certify.certificate import sealed
+from confide.certify.drawing import Progress, corpus, counted, draw, key_of
+from confide.certify.texts import certificate_of_texts, check_declared
+from confide.errors import InputError
+from confide.files.io import read_json, sha256, write_json, write_jsonl
+from confide.runtime.memory import keep_pages
+from confide.specs import SyntheticSpec
+from confide.text.tokenizer import load
+from confide.train.job import device_of
+
+
+def synthetic(
+    spec: SyntheticSpec,
+    *,
+    certificate: Path,
+    model: Path,
+    tokenizer: Path,
+    output: Path,
+    stated: Path,
+) -> None:
+    """Write the texts as JSON lines to `output`, and the certificate of them to `stated`.
+
+    What was begun and stopped goes on where it was.
+    InputError unless the certificate is whole and of these weights and this vocabulary.
+    """
+    check_declared(spec.texts, None)
+    keep_pages()
+    certified = read_json(certificate)
+    if sealed(certified)["seal"] != certified["seal"]:
+        raise InputError("was altered: its seal does not match", file=certificate, key="seal")
+    for name, path in (("model", model), ("tokenizer", tokenizer)):
+        if sha256(path) not in {entry["sha256"] for entry in certified["files"].get(name, [])}:
+            raise InputError("is of another one", file=certificate, key=f"files.{name}")
+    network = models.load(model.parent).to(device_of(spec.device))
+    progress = Progress(output.with_name(f".{output.name}.begun"), key_of(certified, spec.texts))
+    draw(network, load(tokenizer), spec.texts, progress)
+    write_jsonl(output, corpus(certified, spec.texts, progress))
+    write_json(
+        stated,
+        certificate_of_texts(
+            certified,
+            asked=spec.texts,
+            drawn=counted(spec.texts, progress),
+            texts={"path": output.name, "sha256": sha256(output), "count": spec.texts.count},
+            certificate=os.path.relpath(certificate.resolve(), output.resolve().parent),
+        ),
+    )
+    progress.file.unlink()

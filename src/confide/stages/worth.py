@@ -1,0 +1,267 @@
+"""Measure what texts that a model wrote are worth, beside the text it learnt from.
+
+Everything is judged by the corpus's own held-out points: train on the texts, test on real ones.
+These numbers read protected text, so that no certificate covers them, and they stay inside.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from confide.data.partition_files import check_vocabulary, load_partition
+from confide.errors import InputError
+from confide.files.io import read_jsonl, sha256, write_json
+from confide.files.rows import read_rows
+from confide.models.generation import pieces
+from confide.policies import policy
+from confide.runtime.memory import keep_pages
+from confide.specs import WorthJobSpec, WorthSpec
+from confide.text.fakes import in_slots
+from confide.text.likeness import divergence, likeness
+from confide.text.planted import is_planted
+from confide.text.tokenizer import Tokenizer, load
+from confide.train.evaluation import perplexity, score
+from confide.train.job import device_of
+from confide.train.student import classified, next_word, taught, view_of
+from confide.types import MASK, SPLITS, Partition, View
+
+GRAMS = (1, 2, 3)  # words of an n-gram
+NOT_COVERED = (
+    "these numbers were computed from protected text: no certificate covers them, and they are "
+    "not for release"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Points that a student learns from, as tokens and as characters."""
+
+    view: View
+    points: np.ndarray  # (n,) of the view
+    strings: list[str]  # (n,)
+    domains: list[str | None]  # (n,)
+
+
+def worth(
+    spec: WorthJobSpec,
+    *,
+    texts: Path,
+    original: Path,
+    redacted: Path,
+    points: Path,
+    tokenizer: Path,
+    output: Path,
+    templates: Path | None = None,
+) -> None:
+    """Write what the texts are worth, what the real and the redacted training text are, and what
+    points of a public corpus with made-up values in their slots are (`templates`), which cost
+    nothing.
+
+    Guarantees: numbers alone; no text.
+    """
+    keep_pages()
+    partition = load_partition(original, redacted)
+    words = load(tokenizer)
+    check_vocabulary(partition, words.vocab_size, original, redacted)
+    rows = list(read_rows(points, "doc", "text"))
+    if len(rows) != len(partition.split):
+        message = f"has {len(rows)} points, the partition {len(partition.split)}"
+        raise InputError(message, file=points)
+    held_out, learnt_from = sides(partition, [doc for doc, _ in rows], points)
+    strings = [text for _, text in rows]
+    kinds = {
+        "synthetic": written(texts, words),
+        "real": real(partition, learnt_from, strings),
+        "redacted": masked(partition, learnt_from, words),
+        "templates": None if templates is None else of_templates(templates, words, spec.worth.seed),
+    }
+    rng = np.random.default_rng(spec.worth.seed)
+    tested = real(partition, chosen(held_out, spec.worth.limit, rng), strings)
+    metrics: dict[str, Any] = {
+        "attack": "worth",
+        "run": spec.run,
+        "texts_sha256": sha256(texts),
+        "covered": NOT_COVERED,
+        "held_out": len(tested.points),
+        "updates": spec.worth.updates,
+    }
+    find = policy(spec.policy)
+    metrics |= slots_of("held_out", tested.strings, find)
+    for name, text in kinds.items():
+        if text is None:
+            continue
+        numbers = judged(spec.worth, text, tested, words)
+        few = compared(text.strings, spec.worth.limit, spec.worth.seed)
+        numbers |= alike(few, tested.strings, spec.worth)
+        metrics |= {f"{name}_{key}": value for key, value in numbers.items()}
+        metrics |= slots_of(name, few, find)
+    write_json(output, metrics)
+
+
+def sides(partition: Partition, docs: Sequence[str], file: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Points (m,) of the test split and (n,) of the train split; nothing planted, no later copy."""
+    own = ~np.array([is_planted(doc) for doc in docs], bool) & ~partition.copy
+    found = [
+        np.flatnonzero(own & (partition.split == SPLITS.index(split)))
+        for split in ("test", "train")
+    ]
+    for split, some in zip(("test", "train"), found, strict=True):
+        if not len(some):
+            raise InputError("no points in this split", file=file, key="split", value=split)
+    return found[0], found[1]
+
+
+def chosen(points: np.ndarray, limit: int, rng: np.random.Generator) -> np.ndarray:
+    """At most so many of the points, in their order."""
+    if len(points) <= limit:
+        return points
+    return np.sort(rng.choice(points, limit, replace=False))
+
+
+def compared(strings: list[str], limit: int, seed: int) -> list[str]:
+    """At most so many of the texts, in their order."""
+    places = chosen(np.arange(len(strings)), limit, np.random.default_rng(seed))
+    return [strings[place] for place in places]
+
+
+def real(partition: Partition, points: np.ndarray, strings: list[str]) -> Text:
+    """Points as they were."""
+    names = [None if number < 0 else partition.domains[number] for number in partition.domain]
+    return Text(
+        partition.original,
+        points,
+        [strings[point] for point in points],
+        [names[point] for point in points],
+    )
+
+
+def masked(partition: Partition, points: np.ndarray, tokenizer: Tokenizer) -> Text:
+    """The same points as the policy leaves them."""
+    names = [None if number < 0 else partition.domains[number] for number in partition.domain]
+    view = partition.redacted
+    return Text(
+        view,
+        points,
+        [tokenizer.decode(view[point]) for point in points],
+        [names[point] for point in points],
+    )
+
+
+def from_strings(
+    strings: list[str], domains: list[str | None], tokenizer: Tokenizer, file: Path
+) -> Text:
+    """Texts that come as characters."""
+    if not strings:
+        raise InputError("holds no text", file=file)
+    view = view_of([tokenizer.encode(text) for text in strings])
+    return Text(view, np.arange(len(strings)), strings, domains)
+
+
+def written(texts: Path, tokenizer: Tokenizer) -> Text:
+    """What the model wrote; the first line says where it is from."""
+    rows = [row for row in read_jsonl(texts) if "text" in row]
+    domains = [row.get("domain") for row in rows]
+    return from_strings([row["text"] for row in rows], domains, tokenizer, texts)
+
+
+def of_templates(points: Path, tokenizer: Tokenizer, seed: int) -> Text:
+    """Training points of a public corpus, with made-up values in the slots that it marks."""
+    strings = []
+    domains = []
+    for doc, text, split, gold, domain in read_rows(
+        points, "doc", "text", "split", "gold", "domain"
+    ):
+        if split == "train":
+            slots = [(start, end, label) for start, end, label, _ in gold]
+            strings.append(in_slots(text, slots, seed, doc))
+            domains.append(domain)
+    return from_strings(strings, domains, tokenizer, points)
+
+
+def judged(
+    spec: WorthSpec, text: Text, tested: Text, tokenizer: Tokenizer
+) -> dict[str, float | None]:
+    """What a small model that was trained on a text says of real points."""
+    device = device_of(spec.device)
+    model = taught(
+        spec,
+        text.view,
+        text.points,
+        vocab_size=tokenizer.vocab_size,
+        bos=tokenizer.bos_id,
+        device=device,
+    )
+    scores = score(model, tested.view, tested.points, device)
+    begins = np.array([piece[:1].isspace() for piece in pieces(tokenizer)])
+    characters = sum(map(len, tested.strings))
+    # where some tokens alone are learnt, their characters are not known by themselves
+    whole = tested.view.learned is None and characters > 0
+    return {
+        "texts": len(text.points),
+        "ppl": perplexity(scores.loss),
+        "bits_per_character": float(scores.loss.sum() / math.log(2) / characters)
+        if whole
+        else None,
+        "next_word": next_word(scores, tested.view, begins),
+    } | domain_accuracy(text, tested)
+
+
+def domain_accuracy(text: Text, tested: Text) -> dict[str, float | None]:
+    """How often a classifier of domains that was fitted to a text is right of real points.
+
+    None where the text names fewer than two of the domains; `chance` always says the commonest.
+    """
+    fitted = [place for place, domain in enumerate(text.domains) if domain is not None]
+    named = sorted({domain for domain in text.domains if domain is not None})
+    held_out = [place for place, domain in enumerate(tested.domains) if domain is not None]
+    if len(named) < 2 or not held_out:
+        return {"domain_accuracy": None, "domain_chance": None}
+    numbers = {name: number for number, name in enumerate(named)}
+    guesses = classified(
+        [text.view[text.points[place]].tolist() for place in fitted],
+        np.array([numbers[str(text.domains[place])] for place in fitted]),
+        [tested.view[tested.points[place]].tolist() for place in held_out],
+        len(named),
+    )
+    truth = [numbers.get(str(tested.domains[place]), -1) for place in held_out]
+    most = Counter(truth).most_common(1)[0][1]
+    return {
+        "domain_accuracy": float((guesses == np.array(truth)).mean()),
+        "domain_chance": most / len(truth),
+    }
+
+
+def alike(strings: list[str], tested: list[str], spec: WorthSpec) -> dict[str, float | None]:
+    """How alike texts and real points are, as many of each."""
+    size = min(len(strings), len(tested))
+    first = compared(strings, size, spec.seed)
+    second = compared(tested, size, spec.seed)
+    numbers = {f"divergence_{count}": divergence(first, second, count) for count in GRAMS}
+    rng = np.random.default_rng(spec.seed)
+    return numbers | {"likeness": likeness(first, second, spec.clusters, rng)}
+
+
+def slots_of(name: str, strings: list[str], find: Any) -> dict[str, Any]:
+    """Share of the texts in which the policy finds each label, and in which there is a mask.
+
+    A text on which the policy fails counts as one in which it finds nothing, and is counted.
+    """
+    counts: Counter[str] = Counter()
+    failed = 0
+    for text in strings:
+        try:
+            counts.update({span.label for span in find(text)})
+        except Exception:  # whatever went wrong in a policy
+            failed += 1
+    total = max(1, len(strings))
+    shares = {label: count / total for label, count in sorted(counts.items())}
+    return {
+        f"{name}_slots": shares,
+        f"{name}_masked": sum(MASK in text for text in strings) / total,
+        f"{name}_policy_failed": failed,
+    }
