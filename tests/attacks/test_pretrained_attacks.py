@@ -40,6 +40,7 @@ PROMPTED = {
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     "author_inference": {"penalties": [1.0], "iterations": 10},
+    "context_exposure": {"candidates": 50},
     "domain_lira": PROMPTED | {"reference": "other", "top": [3], "bootstrap": 20},
     "exposure": {"published": True},
     "extraction": {"samples": 50, "label": "code"},
@@ -91,7 +92,7 @@ def written(folder: Path) -> dict[str, Path]:
     valid = [point(number, "valid") for number in range(40, 44)]
     write_jsonl(folder / "points.jsonl", [*train, *test, *valid])
     audit = {"prefix": "the code ", "suffix": "", "digits": 2, "secrets": ["48", "07", "33"]}
-    digits = {"prefix": "my code is ", "suffix": "", "digits": 3, "copies": 2, "label": "canary"}
+    digits = {"prefix": "my code is ", "suffix": " ok", "digits": 3, "copies": 2, "label": "canary"}
     audits = {"audits": {"game": audit | {"coins": [True, False, False]}}}
     write_json(folder / "digits.json", digits | {"secrets": SECRETS, "controls": ["907"]} | audits)
     planted = [

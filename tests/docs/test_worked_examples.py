@@ -19,7 +19,7 @@ PAGES = {name: ROOT / f"docs/add_{name}.md" for name in ("method", "policy", "at
 TESTS = {  # where the test of a page, added/PAGE.py, belongs
     "method": "tests/methods/test_late_noise.py",
     "policy": "tests/policies/test_luhn.py",
-    "attack": "tests/attacks/test_extraction.py",
+    "attack": "tests/attacks/test_recital.py",
     "reader": "tests/corpora/test_tickets.py",
 }
 PARTS = ("Snakefile", "workflow", "profiles", "studies", "src", "tests", "pyproject.toml")
@@ -186,8 +186,8 @@ def test_the_new_policy_redacts(built: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.nightly
 def test_the_new_attack_answers(built: Path) -> None:
-    found = result(built, "asked", "extraction")
-    assert (found["attack"], found["samples"]) == ("extraction", 200)
+    found = result(built, "asked", "recital")
+    assert (found["attack"], found["samples"]) == ("recital", 200)
     assert len(found["times"]) == len(found["control_times"]) == 3
 
 

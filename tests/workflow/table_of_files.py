@@ -88,6 +88,7 @@ def built_files(folder: Path) -> dict[str, Row | None]:
         "studies/",
         "src/",
         "data/own/",
+        "docs/",
     )
     own += (".git/", ".dvcignore")
     paths = (

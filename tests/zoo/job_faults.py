@@ -72,7 +72,12 @@ FAULTS = [
         LEDGER,
         edit(
             "confide.train.planning:budgeted",
-            ("spec.recipe.noisy_batch_size", "spec.recipe.physical_batch_size"),
+            (
+                "noisy = [step for steps in epochs for step in steps if step.noisy]",
+                "noisy = [step for steps in epochs for step in steps if step.noisy]\n"
+                'piece = {"noisy_batch_size": spec.recipe.physical_batch_size}\n'
+                'spec = spec.model_copy(update={"recipe": spec.recipe.model_copy(update=piece)})',
+            ),
         ),
     ),
     Fault(
@@ -239,7 +244,7 @@ FAULTS = [
         WHOLE,
         both(
             edit(
-                "confide.train.batches:Batches.poisson",
+                "confide.train.batches:Batches.turn",
                 ("self.units(step)", "len(self.pools[step.pool])"),
             ),
             edit(
@@ -267,7 +272,7 @@ FAULTS = [
         edit(
             "confide.train.batches:Batches.poisson",
             (
-                "return poisson(self.units(step), self.sample_rate(step), self.sampler)",
+                "return members[poisson(len(members), self.sample_rate(step), self.sampler)]",
                 (
                     "chosen = poisson(len(self.pools[step.pool]), self.sample_rate(step), "
                     "self.sampler)\n"

@@ -47,7 +47,7 @@ FAULTS = [
         CLOSED,
         edit(
             "confide.dp.accounting.price:mechanisms_of",
-            ("counts.get(key, 0) + release.count", "release.count"),
+            ("counts[key] += release.count", "counts[key] = release.count"),
         ),
     ),
     Fault(

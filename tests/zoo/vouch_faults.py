@@ -87,7 +87,7 @@ FAULTS = [
         TOGETHER,
         edit(
             "confide.certify.together:hopeless",
-            ("TWICE if len(set(states)) < len(states) else None", "None"),
+            ("TWICE if again else None", "None"),
         ),
     ),
 ]

@@ -17,12 +17,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
-import yaml
 
 from confide.types import MASK
 
-LISTS: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+LISTS: dict[str, Any] = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes())
 BEFORE = 48  # characters before a mask that are looked at
 OTHERWISE = "code"
 LETTERS = string.ascii_uppercase + string.digits
