@@ -19,7 +19,8 @@ import numpy as np
 
 from confide.data.label_rates import of_worst_label, upper
 from confide.dp.accounting.bounds import each_of
-from confide.files.buckets import Buckets, Offsets, repeats
+from confide.files import buckets, columns
+from confide.files.buckets import Apart, Buckets, Offsets, repeats
 from confide.files.io import Range, size_of, write_json
 from confide.files.jsons import JsonObject
 from confide.files.rows import Found, Join, located_rows, stretch
@@ -27,7 +28,7 @@ from confide.files.shards import scatter, shards
 from confide.policies import covered
 from confide.provenance.terms import read_before, terms
 from confide.specs import RecallSpec
-from confide.text.deduplication import digest, digests
+from confide.text.deduplication import apart, digest, digests
 from confide.text.planted import is_planted_key
 from confide.text.secret_strings import COUNTED, Flags, Shown, Strings, shown, together
 from confide.types import MASK
@@ -92,11 +93,20 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
     write_json(output, measured_on | summary(count, unique, most, spec.confidence))
 
 
-def gold_texts(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
-    """Where the training points with gold spans begin, and digests of their texts.
+def gold_texts(digested: Callable[[bytes], bytes], shard: Range) -> Apart:
+    """Where texts of training points with gold spans stand first in a shard, and where again.
 
     Points that cannot be copies are left out.
     """
+    try:
+        points = columns.points(shard)
+    except columns.Unlike:
+        return buckets.apart(partial(gold_digests, digested), shard)
+    return apart(points, points.gold.counts > 0, digested)
+
+
+def gold_digests(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
+    """Where these points begin, and digests of their texts, row by row."""
     rows = located_rows(shard, "text", "split", "gold")
     return digests(((at, text, split) for at, (text, split, gold) in rows if gold), digested)
 
