@@ -18,7 +18,7 @@ from toys import LSTM, TERMS, TEXT
 from confide.commands import rerun
 from confide.data.neighbours import Outcome, Raw, Tester, process_of, secrets_of, touched
 from confide.data.partition_files import load_partition
-from confide.data.redaction import finder, finder_of
+from confide.data.redaction import alone, column_finder, finder_of
 from confide.files.io import read_json
 from confide.policies import policy, redacted_text
 from confide.specs import (
@@ -70,14 +70,28 @@ def words() -> tokenizer.Tokenizer:
 
 
 def through(texts: list[str], spec: RedactSpec) -> tuple[bytes, Partition]:
-    """All data stages; the bytes that confidential training reads, and the partition."""
+    """All data stages; the bytes that confidential training reads, and the partition.
+
+    They are the same where points are as `split` writes them, which are read as columns, and where
+    their fields are in another order, which are read row by row.
+    """
+    fields = {"doc": "d", "split": "train", "domain": None, "owner": None, "gold": []}
+    rows = [
+        {"key": f"d:{index}", "text": text, **fields, "canary": None}
+        for index, text in enumerate(texts)
+    ]
+    as_written = _through(rows, spec)
+    turned = _through([dict(reversed(row.items())) for row in rows], spec)
+    assert as_written[0] == turned[0]
+    return as_written
+
+
+def _through(rows: list[dict], spec: RedactSpec) -> tuple[bytes, Partition]:
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stderr(io.StringIO()):
         at = {
             key: Path(name, key)
             for key in ("points", "copies", "spans", "tokenizer", "original", "redacted")
         }
-        fields = {"split": "train", "domain": None, "owner": None, "gold": []}
-        rows = [{"key": f"d:{index}", "text": text} | fields for index, text in enumerate(texts)]
         at["points"].write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
         tokenizer.save(words(), at["tokenizer"])
         dedup(DedupSpec(), points=at["points"], output=at["copies"])
@@ -136,7 +150,9 @@ def a_policy_that_fails_makes_its_text_private() -> None:
     def broken(text: str) -> list:
         raise RecursionError
 
-    process = process_of(finder(broken, lambda text: False), PartitionSpec(), words())
+    process = process_of(
+        alone(column_finder(broken, lambda text: False)), PartitionSpec(), words()
+    )
     assert process([Raw("d:0", "thank you", "train", None, None, [])]).private.all()
 
 

@@ -7,6 +7,10 @@ counts as a conservative hit.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from confide.files import arrays
 from confide.policies import (
     Batched,
     Policy,
@@ -15,8 +19,10 @@ from confide.policies import (
     detector,
     has_batches,
     policy,
+    screen_of,
     with_misses,
 )
+from confide.policies.screen import Screen
 from confide.specs import RedactSpec
 from confide.types import Span
 
@@ -25,24 +31,54 @@ Finding = dict[str, Any]
 
 
 def finder_of(spec: RedactSpec) -> Callable[[str], Finding]:
-    """What the policies of a specification say.
+    """What the policies of a specification say of one text."""
+    return alone(column_finder_of(spec))
 
-    The first one is made to miss the chosen share of secrets.
+
+def alone(find: Callable[[pa.StringArray], list[Finding]]) -> Callable[[str], Finding]:
+    """What is said of one text, by what says it of many."""
+    return lambda text: find(arrays.texts([text]))[0]
+
+
+def column_finder_of(spec: RedactSpec) -> Callable[[pa.StringArray], list[Finding]]:
+    """What the policies of a specification say of each of many texts.
+
+    The first one is made to miss the chosen share of secrets. Texts in which a policy surely finds
+    nothing are not given to it.
     """
-    return finder(
+    return column_finder(
         with_misses(policy(spec.policy), spec.miss_rate, spec.miss_seed),
         detector(spec.conservative),
+        screen_of(spec.policy),
+        screen_of(spec.conservative),
     )
 
 
-def finder(approximate: Policy, fires: Callable[[str], bool]) -> Callable[[str], Finding]:
-    """What both policies say of one text."""
+def column_finder(
+    approximate: Policy,
+    fires: Callable[[str], bool],
+    may_match: Screen | None = None,
+    may_fire: Screen | None = None,
+) -> Callable[[pa.StringArray], list[Finding]]:
+    """What both policies say of each of many texts, with their screens."""
 
-    def find(text: str) -> Finding:
+    def find_in(text: str, matches: bool, fired: bool) -> Finding:
         try:
-            return finding(approximate(text), fires(text))
+            return finding(approximate(text) if matches else [], fired and fires(text))
         except Exception:  # whatever went wrong in a policy, the text is private
             return failure()
+
+    def find(texts: pa.StringArray) -> list[Finding]:
+        matching = np.ones(len(texts), bool) if may_match is None else may_match(texts)
+        firing = np.ones(len(texts), bool) if may_fire is None else may_fire(texts)
+        places = np.flatnonzero(matching | firing)
+        some = texts.take(arrays.integers(places)).to_pylist()
+        found: list[Finding] = [{}] * len(texts)
+        for place, text, matches, fired in zip(
+            places.tolist(), some, matching[places].tolist(), firing[places].tolist(), strict=True
+        ):
+            found[place] = find_in(text, matches, fired)
+        return found
 
     return find
 

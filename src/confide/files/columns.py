@@ -57,6 +57,12 @@ class Spans:
         """(S,) the line that each belongs to."""
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
+    def where(self, chosen: np.ndarray) -> "Spans":
+        """Some of them (S,)."""
+        counts = np.bincount(self.line[chosen], minlength=len(self.counts))
+        label = Field(self.label.start[chosen], self.label.end[chosen])
+        return Spans(counts, self.start[chosen], self.end[chosen], label)
+
 
 def read(source: Range) -> bytes:
     """The lines of a shard; Unlike where they are too many."""

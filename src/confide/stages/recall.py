@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from confide.data import occurrences
 from confide.data.label_rates import of_worst_label, upper
+from confide.data.occurrences import Joined, covered as covered_at, masked, owner_numbers, planted, strings, touched
 from confide.dp.accounting.bounds import each_of
 from confide.files import buckets, columns
 from confide.files.buckets import Apart, Buckets, Offsets, repeats
@@ -30,7 +32,16 @@ from confide.provenance.terms import read_before, terms
 from confide.specs import RecallSpec
 from confide.text.deduplication import apart, digest, digests
 from confide.text.planted import is_planted_key
-from confide.text.secret_strings import COUNTED, Flags, Shown, Strings, shown, together
+from confide.text.secret_strings import (
+    COUNTED,
+    Flags,
+    Occurrences,
+    Shown,
+    Strings,
+    records_of,
+    shown,
+    together,
+)
 from confide.types import MASK
 
 NO_GOLD = (
@@ -122,6 +133,86 @@ def counted(
 
     labels: of secrets, where not all count; those of planted ones do.
     """
+    try:
+        joined = occurrences.read(shard, stretch(spans, shard))
+        return of_columns(digested, copies.within(shard), labels, joined)
+    except columns.Unlike:
+        return of_rows(digested, copies, spans, labels, shard)
+
+
+def of_columns(
+    digested: Callable[[bytes], bytes],
+    copies: np.ndarray,
+    labels: list[str] | None,
+    joined: Joined,
+) -> tuple[Count, np.ndarray]:
+    """The same of columns; Unlike where spans of a point overlap."""
+    points = joined.points
+    gold = points.gold
+    count = Count()
+    private = joined.found | masked(points)
+    count.points["private"] = int((points.train & private).sum())
+    count.points["public"] = int((points.train & ~private).sum())
+    is_planted = planted(points)
+    # what counts as a secret
+    numbers, names = joined.labels(points.cursor, gold)
+    of_planted = is_planted[gold.line]
+    counts = points.train[gold.line]
+    if labels is not None:
+        counts &= of_planted | np.isin(numbers, [names.index(name) for name in labels if name in names])
+    start, end = (column[counts] for column in joined.placed(gold, gold.line))
+    line = gold.line[counts]
+    # what the policy flags, and whether a secret is in it
+    first, last = joined.placed(joined.spans, joined.span_line)
+    flagged, kinds = joined.labels(joined.found_by, joined.spans)
+    real = (points.train & ~is_planted)[joined.span_line]
+    true = real & touched(first, last, start, end)
+    for number, kind in enumerate(kinds):
+        count.spans[kind] = int((real & (flagged == number)).sum())
+        count.true[kind] = int((true & (flagged == number)).sum())
+    missed = ~covered_at(start, end, first, last)
+    unprotected = missed & ~joined.conservative[line]
+    of_planted = of_planted[counts]
+    numbers = numbers[counts]
+    count.planted = flags(missed, unprotected, of_planted)
+    for number, name in enumerate(names):
+        which = ~of_planted & (numbers == number)
+        if which.any():
+            count.secrets[name] = flags(missed, unprotected, which)
+    counted_strings = ~of_planted
+    rest = gold.where(counts).where(counted_strings)
+    line = line[counted_strings]
+    encoded = points.cursor.strings(points.owner).dictionary_encode()
+    records = records_of(
+        Occurrences(
+            line=line,
+            string=strings(points, rest, line),
+            author=owner_numbers(encoded)[line],
+            label=numbers[counted_strings],
+            fresh=~np.isin(points.at[line], copies),
+            missed=missed[counted_strings],
+            unprotected=unprotected[counted_strings],
+        ),
+        encoded.dictionary.to_pylist(),
+        names,
+        digested,
+    )
+    return count, records
+
+
+def flags(missed: np.ndarray, unprotected: np.ndarray, which: np.ndarray) -> Flags:
+    """How many of some secrets there are."""
+    return Flags(int(which.sum()), int((missed & which).sum()), int((unprotected & which).sum()))
+
+
+def of_rows(
+    digested: Callable[[bytes], bytes],
+    copies: Offsets,
+    spans: Path,
+    labels: list[str] | None,
+    shard: Range,
+) -> tuple[Count, np.ndarray]:
+    """The same, row by row."""
     count = Count()
     strings = Strings()
     later = frozenset(copies.within(shard).tolist())
