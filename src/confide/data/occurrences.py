@@ -47,12 +47,7 @@ class Joined:
 
 def joined(points: Points, said: Findings) -> Joined:
     """Points with their findings; Unlike where these are not in the order of the points."""
-    place = np.searchsorted(points.at, said.at)
-    ordered = (np.diff(said.at) > 0).all() and (place < len(points)).all()
-    if not ordered or (points.at[place] != said.at).any():
-        raise Unlike
-    if not points.keys.take(arrays.integers(place)).equals(said.cursor.strings(said.key)):
-        raise Unlike
+    place = points.places(said.at, said.key, said.cursor)
     line = place[said.spans.line]
     if (said.spans.end > points.lengths[line]).any():
         raise Unlike
@@ -110,10 +105,12 @@ def strings(points: Points, spans: Spans, line: np.ndarray) -> pa.StringArray:
     return arrays.texts([text[start:end] for text, start, end in places])
 
 
-def owner_numbers(encoded: pa.DictionaryArray) -> np.ndarray:
-    """(N,) numbers of the names of owners; -1: nobody."""
+def numbered(names: pa.StringArray) -> tuple[np.ndarray, list[str]]:
+    """(N,) numbers of names, -1 for null, and the names in the order of their appearance."""
+    encoded = names.dictionary_encode()
     null = arrays.from_booleans(pc.is_null(encoded.indices))
-    return np.where(null, -1, arrays.from_integers(encoded.indices))
+    numbers = np.where(null, -1, arrays.from_integers(encoded.indices))
+    return numbers, encoded.dictionary.to_pylist()
 
 
 def read(shard: Range, findings: Range) -> Joined:

@@ -338,6 +338,21 @@ class Points:
         return self.cursor.strings(self.text)
 
     @cached_property
+    def sizes(self) -> np.ndarray:
+        """(N,) bytes of each text in UTF-8."""
+        return arrays.from_integers(pc.binary_length(self.texts))
+
+    def places(self, at: np.ndarray, field: Field, cursor: Cursor) -> np.ndarray:
+        """The points that begin at some bytes; Unlike unless they ascend and have these keys."""
+        place = np.searchsorted(self.at, at)
+        if not (np.diff(at) > 0).all() or not (place < len(self)).all():
+            raise Unlike
+        same = self.keys.take(arrays.integers(place)).equals(cursor.strings(field))
+        if not same or (self.at[place] != at).any():
+            raise Unlike
+        return place
+
+    @cached_property
     def lengths(self) -> np.ndarray:
         """(N,) characters of each text."""
         if self.cursor.ascii and not len(self.cursor.backslashes):
@@ -411,6 +426,29 @@ def _some_canaries(cursor: Cursor, null: np.ndarray) -> np.ndarray:
             raise Unlike
     cursor.place = cursor.place + size
     return ~null
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Later copies among the points of a shard."""
+
+    cursor: Cursor
+    key: Field
+    at: np.ndarray  # (N,) int64: where the points begin
+
+
+def copies(shard: Range) -> Copies:
+    """The lines of a shard of `dedup`'s; Unlike where one is not as it writes it."""
+    cursor = Cursor(read(shard))
+    cursor.literal(b'{"key":"')
+    key = cursor.string()
+    cursor.literal(b'","at":')
+    at = cursor.integer()
+    cursor.literal(b"}")
+    cursor.finish()
+    if cursor.escaped(key).any():
+        raise Unlike
+    return Copies(cursor, key, at)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 
 from confide.data import occurrences
 from confide.data.label_rates import of_worst_label, upper
-from confide.data.occurrences import Joined, covered as covered_at, masked, owner_numbers, planted, strings, touched
+from confide.data.occurrences import Joined, covered as covered_at, masked, numbered, planted, strings, touched
 from confide.dp.accounting.bounds import each_of
 from confide.files import buckets, columns
 from confide.files.buckets import Apart, Buckets, Offsets, repeats
@@ -182,18 +182,18 @@ def of_columns(
     counted_strings = ~of_planted
     rest = gold.where(counts).where(counted_strings)
     line = line[counted_strings]
-    encoded = points.cursor.strings(points.owner).dictionary_encode()
+    authors, people = numbered(points.cursor.strings(points.owner))
     records = records_of(
         Occurrences(
             line=line,
             string=strings(points, rest, line),
-            author=owner_numbers(encoded)[line],
+            author=authors[line],
             label=numbers[counted_strings],
             fresh=~np.isin(points.at[line], copies),
             missed=missed[counted_strings],
             unprotected=unprotected[counted_strings],
         ),
-        encoded.dictionary.to_pylist(),
+        people,
         names,
         digested,
     )

@@ -1,0 +1,194 @@
+"""A part of a partition from columns: what `partitioning.py` does row by row.
+
+Each different text of a shard is tokenized once, and its tokens are laid out wherever it stands.
+Shapes: N points, U different texts, T tokens.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from confide.data.occurrences import Joined, masked, numbered, planted
+from confide.data.partitioning import (
+    Encode,
+    Part,
+    byte_of,
+    edges_of,
+    only_mask,
+    overlapping,
+    starts_of,
+)
+from confide.files import arrays
+from confide.files.columns import Copies, Points, Spans, Unlike
+from confide.policies import merged_masks, redacted_text
+from confide.specs import PartitionSpec
+from confide.text.tokenizer import Tokenizer
+from confide.types import MASK, Partition, View
+
+SEVERAL_MASKS = rf"{MASK}[\s\x1c-\x1f\x{{80}}-\x{{10FFFF}}]*{MASK}"  # or more than white space
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Tokens of N texts, one after the other."""
+
+    ids: np.ndarray  # (T,) int32
+    starts: np.ndarray  # (N + 1,) int64
+
+
+def part_of(
+    spec: PartitionSpec, tokenizer: Tokenizer, encode: Encode, joined: Joined, copies: Copies
+) -> Part:
+    """The part of a shard. Unlike where rows have to be looked at one by one.
+
+    That is where some tokens alone are learned, where planted points may hold new tokens, and where
+    a point is listed as a copy that can be none.
+    """
+    points = joined.points
+    if spec.learn != "all" or (tokenizer.new_tokens and planted(points).any()):
+        raise Unlike
+    copied = np.zeros(len(points), bool)
+    copied[points.places(copies.at, copies.key, copies.cursor)] = True
+    has_mask = masked(points)
+    if (copied & (has_mask | ~points.train)).any():
+        raise Unlike
+    private = joined.found | has_mask
+    hidden = copied & (private | (spec.scope == "all")) & spec.dedup
+    private |= hidden
+    texts = replaced(points.texts, hidden, arrays.texts([MASK] * int(hidden.sum())))
+    changed = private & ~hidden
+    shown = replaced(texts, changed, redacted(spec, joined, changed, has_mask))
+    original, rest = tokens_of([texts, shown], encode)
+    edges = edges_of(tokenizer, original.ids, original.starts)
+    bases = edges[original.starts[:-1]]
+    flagged = overlapping(edges, *_bytes(points, joined.spans, joined.span_line, bases, changed))
+    gold = points.gold
+    secret = overlapping(edges, *_bytes(points, gold, gold.line, bases, ~hidden))
+    view = View(rest.ids, rest.starts, private=rest.ids == tokenizer.mask_id)
+    domain, domains = numbered(points.cursor.strings(points.domain))
+    owner, owners = numbered(points.cursor.strings(points.owner))
+    partition = Partition(
+        original=View(
+            original.ids, original.starts, private=flagged | (original.ids == tokenizer.mask_id)
+        ),
+        redacted=view,
+        secret=secret,
+        private=private,
+        copy=only_mask(view),
+        split=points.split,
+        domain=domain.astype(np.int32),
+        owner=owner.astype(np.int32),
+        domains=tuple(domains),
+    )
+    return Part(partition, tuple(owners))
+
+
+def replaced(texts: pa.StringArray, places: np.ndarray, others: pa.StringArray) -> pa.StringArray:
+    """Texts with others in some places."""
+    if not places.any():
+        return texts
+    return pc.replace_with_mask(texts, arrays.booleans(places), others)
+
+
+def redacted(
+    spec: PartitionSpec, joined: Joined, chosen: np.ndarray, has_mask: np.ndarray
+) -> pa.StringArray:
+    """Texts of chosen points with each run of touching spans as one <MASK>."""
+    points = joined.points
+    lines = np.flatnonzero(chosen)
+    within = chosen[joined.span_line]
+    spans = joined.spans.where(within)
+    line = joined.span_line[within]
+    number = np.searchsorted(lines, line)  # of the chosen point
+    texts = points.texts.take(arrays.integers(lines))
+    edges = np.frombuffer(texts.buffers()[1], np.int32).astype(np.int64)[: len(texts) + 1]
+    first, last = (edges[number] + place for place in _in_bytes(points, spans, line))
+    if (first >= last).any() or (first[1:] < last[:-1]).any():
+        raise Unlike
+    # what is left: from the start of a text to a run, from a run to the next, and to the end
+    begins = np.append(True, (first[1:] > last[:-1]) | (number[1:] > number[:-1]))[: len(first)]
+    run_start = first[begins]
+    run_end = last[np.append(begins[1:], True)[: len(first)]]
+    run_of = number[begins]
+    piece_start = np.sort(np.concatenate([edges[:-1], run_end]), kind="stable")
+    piece_end = np.sort(np.concatenate([run_start, edges[1:]]), kind="stable")
+    content = texts.buffers()[2]
+    pieces = arrays.slices(content.to_pybytes(), piece_start, piece_end)
+    counts = np.bincount(run_of, minlength=len(lines)) + 1
+    offsets = np.append(0, np.cumsum(counts)).astype(np.int32)
+    lists = pa.ListArray.from_buffers(
+        pa.list_(pa.string()), len(lines), [None, pa.py_buffer(offsets)], children=[pieces]
+    )
+    left = pc.binary_join(lists, arrays.texts([MASK])[0])
+    literal = has_mask[lines]
+    if literal.any():
+        left = replaced(left, literal, _one_by_one(texts, spans, number, literal))
+    if spec.merge_masks:
+        several = arrays.from_booleans(pc.match_substring_regex(left, SEVERAL_MASKS))
+        some = left.filter(arrays.booleans(several)).to_pylist()
+        left = replaced(left, several, arrays.texts(list(map(merged_masks, some))))
+    return left
+
+
+def _one_by_one(
+    texts: pa.StringArray, spans: Spans, number: np.ndarray, chosen: np.ndarray
+) -> pa.StringArray:
+    """The same of texts that hold <MASK> themselves."""
+    found: list[list[tuple[int, int]]] = [[] for _ in range(len(texts))]
+    for place, start, end in zip(
+        number.tolist(), spans.start.tolist(), spans.end.tolist(), strict=True
+    ):
+        found[place].append((start, end))
+    some = np.flatnonzero(chosen)
+    values = texts.take(arrays.integers(some)).to_pylist()
+    return arrays.texts(
+        [redacted_text(text, found[place]) for place, text in zip(some, values, strict=True)]
+    )
+
+
+def _in_bytes(points: Points, spans: Spans, line: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where spans of characters begin and end in the UTF-8 of their texts."""
+    start = spans.start.copy()
+    end = spans.end.copy()
+    wide = np.flatnonzero((points.sizes != points.lengths)[line])
+    for place, text in zip(
+        wide.tolist(), points.texts.take(arrays.integers(line[wide])).to_pylist(), strict=True
+    ):
+        start[place] = byte_of(text, start[place])
+        end[place] = byte_of(text, end[place])
+    return start, end
+
+
+def _bytes(
+    points: Points, spans: Spans, line: np.ndarray, bases: np.ndarray, chosen: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The bytes among all tokens' at which spans of chosen points begin and end."""
+    some = chosen[line] & (spans.start < spans.end)
+    first, last = _in_bytes(points, spans.where(some), line[some])
+    return bases[line[some]] + first, bases[line[some]] + last
+
+
+def tokens_of(views: list[pa.StringArray], encode: Encode) -> list[Tokens]:
+    """The tokens of each column of texts."""
+    encoded = pa.chunked_array(views).dictionary_encode().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.chunk(0)
+    packed = list(map(encode, encoded.dictionary.to_pylist()))
+    ids = np.frombuffer(b"".join(packed), np.int32)
+    counts = np.fromiter(map(len, packed), np.int64, len(packed)) // ids.itemsize
+    starts = starts_of(counts)
+    which = arrays.from_integers(encoded.indices)
+    parts = np.split(which, np.cumsum([len(view) for view in views])[:-1])
+    return [_laid_out(ids, starts, counts, part) for part in parts]
+
+
+def _laid_out(
+    ids: np.ndarray, starts: np.ndarray, counts: np.ndarray, which: np.ndarray
+) -> Tokens:
+    """Tokens of texts that are known by numbers (N,), of which all stand in `ids`."""
+    sizes = counts[which]
+    ends = starts_of(sizes)
+    places = np.arange(ends[-1]) + np.repeat(starts[which] - ends[:-1], sizes)
+    return Tokens(ids[places], ends)
