@@ -28,7 +28,7 @@ from confide.specs import (
     SplitSpec,
 )
 from confide.stages.dedup import dedup
-from confide.stages.neighbours import read
+from confide.data.gold_columns import read
 from confide.stages.partition import partition
 from confide.stages.plant import plant
 from confide.stages.recall import recall

@@ -7,6 +7,7 @@ lines of its document. A large file is read in shards; a plan holds what one mus
 others. What is in UTF-16, or in tables, is read from one end to the other by one process.
 """
 
+import contextlib
 import hashlib
 import re
 from collections import ChainMap, defaultdict
@@ -17,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import orjson
 
 from confide.corpora.shares import check_train
@@ -90,12 +92,21 @@ def raw_lines(shard: Shard, encoding: Encoding | None = None) -> Iterator[Line]:
             yield Line(path, number, line)
 
 
+class Named(msgspec.Struct, gc=False):
+    """What a line says of its document."""
+
+    doc: str | None = None
+    author: str | None = None
+    split: SplitName | None = None
+
+
 class Form(NamedTuple):
     """How a line is found and read. `parse` looks at its keys, `body` at its text."""
 
     parse: Callable[[Line], Row]
     body: Callable[[Line, Row], Body]
     plain: bool = False  # whether a file may be plain text
+    named: Callable[[bytes], Named] | None = None  # what `parse` says of the document, and no more
     rows: Callable[[Shard], Iterator[Line]] = raw_lines
 
 
@@ -154,20 +165,33 @@ def gold(line: Line, raw_spans: Any, text: str, key: str = "spans") -> tuple[Spa
         return ()
     if not isinstance(raw_spans, list) or not all(map(_is_span, raw_spans)):
         raise line.refused("expected a list of [start, end, label]", key)
-    length = len(text)
-    for start, end, _ in raw_spans:
+    spans = [Span(start, end, label) for start, end, label in sorted(raw_spans)]
+    last = 0
+    apart = True
+    for start, end, _, _ in spans:
+        apart &= last <= start < end
+        last = end
+    if not apart or last > len(text):
+        _check_places(line, raw_spans, len(text), key)
+    return tuple(spans)
+
+
+def _check_places(line: Line, spans: list[Any], length: int, key: str) -> None:
+    """InputError where a span is out of range, or overlaps another."""
+    for start, end, _ in spans:
         if not 0 <= start < end <= length:
             message = f"[{start}, {end}) is not a range within the {length} characters of the text"
             raise line.refused(message, key)
-    spans = tuple(Span(*span) for span in sorted(raw_spans))
-    if any(left.end > right.start for left, right in pairwise(spans)):
+    if any(left[1] > right[0] for left, right in pairwise(sorted(spans))):
         raise line.refused("spans overlap", key)
-    return spans
 
 
 def _is_span(span: Any) -> bool:
     """Whether it is [start, end, label], of two integers and a string that is not empty."""
-    return isinstance(span, list) and [*map(type, span)] == [int, int, str] and span[2] != ""
+    if type(span) is not list or len(span) != 3:
+        return False
+    start, end, label = span
+    return type(start) is int and type(end) is int and type(label) is str and label != ""
 
 
 def _body(line: Line, row: Row) -> Body:
@@ -176,7 +200,7 @@ def _body(line: Line, row: Row) -> Body:
     return Body(row["text"], gold(line, row.get("spans"), row["text"]))
 
 
-TEXTS = Form(parsed, _body, plain=True)
+TEXTS = Form(parsed, _body, plain=True, named=msgspec.json.Decoder(Named).decode)
 
 
 def form_of(spec: OwnSpec) -> Form:
@@ -319,6 +343,15 @@ def plan(spec: OwnSpec, folder: Path, threads: int, form: Form = TEXTS) -> Plan:
     return ready
 
 
+def _named(form: Form, line: Line) -> Named:
+    """What a line says of its document; the errors are those of `parse`."""
+    if form.named is not None:
+        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return form.named(line.content)
+    row = form.parse(line)
+    return Named(row.get("doc"), row.get("author"), row.get("split"))
+
+
 def _names(
     digested: Callable[[bytes], bytes], form: Form, shard: Shard
 ) -> Iterator[tuple[int, bytes]]:
@@ -326,7 +359,7 @@ def _names(
     for line in form.rows(shard):
         if b'"doc"' not in line.content and b"\\u" not in line.content:  # which may spell a key
             continue
-        if (name := form.parse(line).get("doc")) is not None:
+        if (name := _named(form, line).doc) is not None:
             yield line.number, digested(_name(name).encode())
 
 
@@ -338,9 +371,9 @@ def _notes(form: Form, shard: Shard) -> Iterator[tuple[Line, Said]]:
     for line in form.rows(shard):
         says_more = b'"author"' in line.content or b'"split"' in line.content
         if (b'"doc"' in line.content and says_more) or b"\\u" in line.content:
-            row = form.parse(line)
-            if row.get("doc") is not None:
-                yield line, (row["doc"], row.get("author"), row.get("split"))
+            named = _named(form, line)
+            if named.doc is not None:
+                yield line, (named.doc, named.author, named.split)
 
 
 def _shared(plan: Plan, shard: Shard) -> list[tuple[int, Said]]:

@@ -1,10 +1,10 @@
 """A part of a partition from columns: what `partitioning.py` does row by row.
 
 Each different text of a shard is tokenized once, and its tokens are laid out wherever it stands.
-Shapes: N points, U different texts, T tokens.
+Shapes: N points, T tokens.
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,17 +25,10 @@ from confide.files.columns import Copies, Points, Spans, Unlike
 from confide.policies import merged_masks, redacted_text
 from confide.specs import PartitionSpec
 from confide.text.tokenizer import Tokenizer
+from confide.text.word_columns import laid_out, tokens_of
 from confide.types import MASK, Partition, View
 
 SEVERAL_MASKS = rf"{MASK}[\s\x1c-\x1f\x{{80}}-\x{{10FFFF}}]*{MASK}"  # or more than white space
-
-
-@dataclass(frozen=True)
-class Tokens:
-    """Tokens of N texts, one after the other."""
-
-    ids: np.ndarray  # (T,) int32
-    starts: np.ndarray  # (N + 1,) int64
 
 
 def part_of(
@@ -60,23 +53,20 @@ def part_of(
     texts = replaced(points.texts, hidden, arrays.texts([MASK] * int(hidden.sum())))
     changed = private & ~hidden
     shown = replaced(texts, changed, redacted(spec, joined, changed, has_mask))
-    original, rest = tokens_of([texts, shown], encode)
+    original, rest = views_of(tokenizer, encode, texts, shown)
     edges = edges_of(tokenizer, original.ids, original.starts)
     bases = edges[original.starts[:-1]]
     flagged = overlapping(edges, *_bytes(points, joined.spans, joined.span_line, bases, changed))
     gold = points.gold
     secret = overlapping(edges, *_bytes(points, gold, gold.line, bases, ~hidden))
-    view = View(rest.ids, rest.starts, private=rest.ids == tokenizer.mask_id)
     domain, domains = numbered(points.cursor.strings(points.domain))
     owner, owners = numbered(points.cursor.strings(points.owner))
     partition = Partition(
-        original=View(
-            original.ids, original.starts, private=flagged | (original.ids == tokenizer.mask_id)
-        ),
-        redacted=view,
+        original=replace(original, private=flagged | original.private),
+        redacted=rest,
         secret=secret,
         private=private,
-        copy=only_mask(view),
+        copy=only_mask(rest),
         split=points.split,
         domain=domain.astype(np.int32),
         owner=owner.astype(np.int32),
@@ -117,11 +107,8 @@ def redacted(
     content = texts.buffers()[2]
     pieces = arrays.slices(content.to_pybytes(), piece_start, piece_end)
     counts = np.bincount(run_of, minlength=len(lines)) + 1
-    offsets = np.append(0, np.cumsum(counts)).astype(np.int32)
-    lists = pa.ListArray.from_buffers(
-        pa.list_(pa.string()), len(lines), [None, pa.py_buffer(offsets)], children=[pieces]
-    )
-    left = pc.binary_join(lists, arrays.texts([MASK])[0])
+    edges = np.append(0, np.cumsum(counts))
+    left = pc.binary_join(arrays.lists(edges, pieces), arrays.text(MASK))
     literal = has_mask[lines]
     if literal.any():
         left = replaced(left, literal, _one_by_one(texts, spans, number, literal))
@@ -170,25 +157,12 @@ def _bytes(
     return bases[line[some]] + first, bases[line[some]] + last
 
 
-def tokens_of(views: list[pa.StringArray], encode: Encode) -> list[Tokens]:
-    """The tokens of each column of texts."""
-    encoded = pa.chunked_array(views).dictionary_encode().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.chunk(0)
-    packed = list(map(encode, encoded.dictionary.to_pylist()))
-    ids = np.frombuffer(b"".join(packed), np.int32)
-    counts = np.fromiter(map(len, packed), np.int64, len(packed)) // ids.itemsize
-    starts = starts_of(counts)
-    which = arrays.from_integers(encoded.indices)
-    parts = np.split(which, np.cumsum([len(view) for view in views])[:-1])
-    return [_laid_out(ids, starts, counts, part) for part in parts]
-
-
-def _laid_out(
-    ids: np.ndarray, starts: np.ndarray, counts: np.ndarray, which: np.ndarray
-) -> Tokens:
-    """Tokens of texts that are known by numbers (N,), of which all stand in `ids`."""
-    sizes = counts[which]
-    ends = starts_of(sizes)
-    places = np.arange(ends[-1]) + np.repeat(starts[which] - ends[:-1], sizes)
-    return Tokens(ids[places], ends)
+def views_of(tokenizer: Tokenizer, encode: Encode, *columns: pa.StringArray) -> list[View]:
+    """Columns of texts (N,) as views in which <MASK> alone is private."""
+    encoded = pa.chunked_array(columns).combine_chunks().dictionary_encode()
+    tokens = tokens_of(tokenizer, encode, encoded.dictionary)
+    views = []
+    for which in np.split(arrays.from_integers(encoded.indices), len(columns)):
+        ids, counts = laid_out(tokens, which)
+        views.append(View(ids, starts_of(counts), private=ids == tokenizer.mask_id))
+    return views

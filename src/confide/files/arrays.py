@@ -66,11 +66,30 @@ def digits(values: np.ndarray) -> pa.StringArray:
     return pc.cast(integers(values), pa.string())
 
 
+def text(value: str) -> pa.StringScalar:
+    """A text that stands in each row."""
+    return texts([value])[0]
+
+
+def lists(edges: np.ndarray, values: pa.StringArray) -> pa.ListArray:
+    """Lists of consecutive texts, between edges (N + 1,)."""
+    kind = pa.list_(pa.string())
+    offsets = pa.py_buffer(np.ascontiguousarray(edges, np.int32))
+    return pa.ListArray.from_buffers(kind, len(edges) - 1, [None, offsets], children=[values])
+
+
+def joined(*parts: str | pa.Array) -> tuple[bytes, np.ndarray]:
+    """Texts put together, one after the other: columns, and what stands in each of them.
+
+    Also the bytes (N + 1,) between which each stands.
+    """
+    columns = [text(part) if isinstance(part, str) else part for part in parts]
+    whole = pc.binary_join_element_wise(*columns, text(""))
+    edges = np.frombuffer(whole.buffers()[1], np.int32)[: len(whole) + 1]
+    content = whole.buffers()[2] if len(whole) else pa.py_buffer(b"")
+    return memoryview(content)[: edges[-1]].tobytes(), edges
+
+
 def lines(*parts: str | pa.Array) -> bytes:
-    """Texts put together, one after the other: columns, and what stands in each of them."""
-    columns = [texts([part])[0] if isinstance(part, str) else part for part in parts]
-    whole = pc.binary_join_element_wise(*columns, texts([""])[0])
-    edges = np.frombuffer(whole.buffers()[1], np.int32)
-    first = edges[whole.offset]
-    last = edges[whole.offset + len(whole)]
-    return memoryview(whole.buffers()[2])[first:last].tobytes()
+    """The same texts alone."""
+    return joined(*parts)[0]

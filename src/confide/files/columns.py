@@ -477,6 +477,6 @@ def findings(shard: Range) -> Findings:
     at = cursor.integer()
     cursor.literal(b"}")
     cursor.finish()
-    if cursor.escaped(key).any():
+    if cursor.escaped(key).any() or (spans.start > spans.end).any():
         raise Unlike
     return Findings(cursor, key, spans, conservative, at)
