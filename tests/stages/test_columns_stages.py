@@ -80,14 +80,10 @@ def through(folder, rows, spec):
     dedup(DedupSpec(), points=at["points"], output=at["copies"])
     redact(REDACT, points=at["points"], output=at["spans"])
     told = {"text": TEXT, "redact": REDACT, "reads": []}
-    recall(
-        RecallSpec(**told), points=at["points"], spans=at["spans"], output=folder / "recall"
-    )
+    recall(RecallSpec(**told), points=at["points"], spans=at["spans"], output=folder / "recall")
     partition(spec, **at)
     tested = NeighboursSpec(**told, partition=spec, sample=6)
-    neighbours(
-        tested, points=at["points"], tokenizer=at["tokenizer"], output=folder / "neighbours"
-    )
+    neighbours(tested, points=at["points"], tokenizer=at["tokenizer"], output=folder / "neighbours")
     names = ("copies", "spans", "recall", "original", "redacted", "neighbours")
     return {name: (folder / name).read_bytes() for name in names}
 

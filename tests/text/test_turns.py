@@ -18,7 +18,12 @@ def records(draw):
     text = draw(st.text(st.sampled_from('ab  1\n\n."\\\té'), max_size=30))
     edges = sorted(draw(st.lists(st.integers(0, len(text)), max_size=6, unique=True)))
     spans = [
-        Span(start, end, draw(st.sampled_from(["name", 'a"b', "é"])), draw(st.just(1.0) | st.just(0.5)))
+        Span(
+            start,
+            end,
+            draw(st.sampled_from(["name", 'a"b', "é"])),
+            draw(st.just(1.0) | st.just(0.5)),
+        )
         for start, end in zip(edges[::2], edges[1::2], strict=False)
     ]
     return Record(

@@ -150,9 +150,7 @@ def a_policy_that_fails_makes_its_text_private() -> None:
     def broken(text: str) -> list:
         raise RecursionError
 
-    process = process_of(
-        alone(column_finder(broken, lambda text: False)), PartitionSpec(), words()
-    )
+    process = process_of(alone(column_finder(broken, lambda text: False)), PartitionSpec(), words())
     assert process([Raw("d:0", "thank you", "train", None, None, [])]).private.all()
 
 

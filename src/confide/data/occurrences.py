@@ -76,9 +76,7 @@ def planted(points: Points) -> np.ndarray:
     return named
 
 
-def covered(
-    start: np.ndarray, end: np.ndarray, first: np.ndarray, last: np.ndarray
-) -> np.ndarray:
+def covered(start: np.ndarray, end: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
     """Whether spans, each behind the one before, cover every character of ranges."""
     if not len(first):
         return np.zeros(len(start), bool)
@@ -88,21 +86,32 @@ def covered(
     return (run >= 0) & (run_ends[run] >= end)
 
 
-def touched(
-    start: np.ndarray, end: np.ndarray, first: np.ndarray, last: np.ndarray
-) -> np.ndarray:
+def touched(start: np.ndarray, end: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
     """Whether ranges share a character with one of some spans, each behind the one before."""
     return np.searchsorted(first, end, side="left") > np.searchsorted(last, start, side="right")
 
 
 def strings(points: Points, spans: Spans, line: np.ndarray) -> pa.StringArray:
     """The texts of gold spans, each behind the one before."""
-    if points.cursor.ascii and not len(points.cursor.backslashes):
+    if points.cursor.ascii and not len(points.cursor.escapes):
         begin = points.text.start[line]
         return arrays.slices(points.cursor.raw, begin + spans.start, begin + spans.end)
-    texts = points.texts.take(arrays.integers(line)).to_pylist()
-    places = zip(texts, spans.start.tolist(), spans.end.tolist(), strict=True)
-    return arrays.texts([text[start:end] for text, start, end in places])
+    content, edges = arrays.content_of(points.texts)
+    start, end = in_bytes(points, spans, line)
+    return arrays.slices(content, edges[line] + start, edges[line] + end)
+
+
+def in_bytes(points: Points, spans: Spans, line: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where spans of characters begin and end in the UTF-8 of their texts."""
+    start = spans.start.copy()
+    end = spans.end.copy()
+    wide = np.flatnonzero((points.sizes != points.lengths)[line])
+    for place, text in zip(
+        wide.tolist(), points.texts.take(arrays.integers(line[wide])).to_pylist(), strict=True
+    ):
+        start[place] = len(text[: start[place]].encode())
+        end[place] = len(text[: end[place]].encode())
+    return start, end
 
 
 def numbered(names: pa.StringArray) -> tuple[np.ndarray, list[str]]:

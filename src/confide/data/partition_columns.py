@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from confide.data.occurrences import Joined, masked, numbered, planted
+from confide.data.occurrences import Joined, in_bytes, masked, numbered, planted
 from confide.data.partitioning import (
     Encode,
     Part,
-    byte_of,
     edges_of,
     only_mask,
     overlapping,
@@ -93,8 +92,8 @@ def redacted(
     line = joined.span_line[within]
     number = np.searchsorted(lines, line)  # of the chosen point
     texts = points.texts.take(arrays.integers(lines))
-    edges = np.frombuffer(texts.buffers()[1], np.int32).astype(np.int64)[: len(texts) + 1]
-    first, last = (edges[number] + place for place in _in_bytes(points, spans, line))
+    content, edges = arrays.content_of(texts)
+    first, last = (edges[number] + place for place in in_bytes(points, spans, line))
     if (first >= last).any() or (first[1:] < last[:-1]).any():
         raise Unlike
     # what is left: from the start of a text to a run, from a run to the next, and to the end
@@ -104,8 +103,7 @@ def redacted(
     run_of = number[begins]
     piece_start = np.sort(np.concatenate([edges[:-1], run_end]), kind="stable")
     piece_end = np.sort(np.concatenate([run_start, edges[1:]]), kind="stable")
-    content = texts.buffers()[2]
-    pieces = arrays.slices(content.to_pybytes(), piece_start, piece_end)
+    pieces = arrays.slices(content, piece_start, piece_end)
     counts = np.bincount(run_of, minlength=len(lines)) + 1
     edges = np.append(0, np.cumsum(counts))
     left = pc.binary_join(arrays.lists(edges, pieces), arrays.text(MASK))
@@ -135,25 +133,12 @@ def _one_by_one(
     )
 
 
-def _in_bytes(points: Points, spans: Spans, line: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where spans of characters begin and end in the UTF-8 of their texts."""
-    start = spans.start.copy()
-    end = spans.end.copy()
-    wide = np.flatnonzero((points.sizes != points.lengths)[line])
-    for place, text in zip(
-        wide.tolist(), points.texts.take(arrays.integers(line[wide])).to_pylist(), strict=True
-    ):
-        start[place] = byte_of(text, start[place])
-        end[place] = byte_of(text, end[place])
-    return start, end
-
-
 def _bytes(
     points: Points, spans: Spans, line: np.ndarray, bases: np.ndarray, chosen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The bytes among all tokens' at which spans of chosen points begin and end."""
     some = chosen[line] & (spans.start < spans.end)
-    first, last = _in_bytes(points, spans.where(some), line[some])
+    first, last = in_bytes(points, spans.where(some), line[some])
     return bases[line[some]] + first, bases[line[some]] + last
 
 

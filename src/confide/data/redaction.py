@@ -22,7 +22,7 @@ from confide.policies import (
     screen_of,
     with_misses,
 )
-from confide.policies.screen import Screen
+from confide.policies.screen import Screen, Verdict
 from confide.specs import RedactSpec
 from confide.types import Span
 
@@ -62,25 +62,36 @@ def column_finder(
 ) -> Callable[[pa.StringArray], list[Finding]]:
     """What both policies say of each of many texts, with their screens."""
 
-    def find_in(text: str, matches: bool, fired: bool) -> Finding:
+    def fired(text: str, known: bool | None) -> bool:
+        return fires(text) if known is None else known
+
+    def find_in(text: str, may: bool, known: bool | None) -> Finding:
         try:
-            return finding(approximate(text) if matches else [], fired and fires(text))
+            return finding(approximate(text) if may else [], fired(text, known))
         except Exception:  # whatever went wrong in a policy, the text is private
             return failure()
 
     def find(texts: pa.StringArray) -> list[Finding]:
-        matching = np.ones(len(texts), bool) if may_match is None else may_match(texts)
-        firing = np.ones(len(texts), bool) if may_fire is None else may_fire(texts)
-        places = np.flatnonzero(matching | firing)
+        matching = of_all(texts) if may_match is None else may_match(texts)
+        firing = of_all(texts) if may_fire is None else may_fire(texts)
+        places = np.flatnonzero(matching.may | firing.may)
         some = texts.take(arrays.integers(places)).to_pylist()
+        may = matching.may[places].tolist()
+        # whether the conservative policy fires, where that is known
+        fires_here = firing.surely[places].tolist()
+        open_ = (firing.may & ~firing.surely)[places].tolist()
+        known = [None if ask else yes for ask, yes in zip(open_, fires_here, strict=True)]
         found: list[Finding] = [{}] * len(texts)
-        for place, text, matches, fired in zip(
-            places.tolist(), some, matching[places].tolist(), firing[places].tolist(), strict=True
-        ):
-            found[place] = find_in(text, matches, fired)
+        for place, finding_ in zip(places.tolist(), map(find_in, some, may, known), strict=True):
+            found[place] = finding_
         return found
 
     return find
+
+
+def of_all(texts: pa.StringArray) -> Verdict:
+    """What is known without a screen: nothing."""
+    return Verdict(np.ones(len(texts), bool), np.zeros(len(texts), bool))
 
 
 def batch_finder_of(spec: RedactSpec) -> Callable[[Sequence[str]], list[Finding]] | None:

@@ -48,6 +48,13 @@ def slices(raw: bytes, start: np.ndarray, end: np.ndarray) -> pa.StringArray:
     return alternate.take(integers(np.arange(0, 2 * len(start), 2)))
 
 
+def content_of(values: pa.StringArray) -> tuple[bytes, np.ndarray]:
+    """The UTF-8 of texts, one after the other, and between which bytes (N + 1,) each stands."""
+    edges = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1]
+    content = values.buffers()[2]
+    return b"" if content is None else content.to_pybytes(), edges.astype(np.int64)
+
+
 def from_integers(values: pa.Array) -> np.ndarray:
     """Numbers of Arrow, none of them null."""
     kind = np.dtype(f"i{values.type.bit_width // 8}")

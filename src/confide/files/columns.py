@@ -24,11 +24,21 @@ LARGEST = 64 << 20  # bytes of a shard: a longer one holds a line of text as lon
 QUOTE = ord('"')
 BACKSLASH = ord("\\")
 NEWLINE = ord("\n")
-MOST_ESCAPES = 64  # backslashes in a row before a quote
 LONGEST = 256  # bytes of a string that is looked for alone
 DIGITS = 18  # of a number
 PADDING = b'"""' + bytes(29)  # behind the lines, so that quotes and words can be read at the end
 SCORE = b",1.0]"  # how a span ends that is certain
+
+
+def _escaped() -> np.ndarray:
+    """What characters stand for behind a backslash; u, which begins a longer escape, for itself."""
+    table = np.zeros(256, np.uint8)
+    for character, meant in zip(b'"\\/bfnrtu', b'"\\/\b\f\n\r\tu', strict=True):
+        table[character] = meant
+    return table
+
+
+ESCAPED = _escaped()
 
 
 class Unlike(Exception):
@@ -95,7 +105,7 @@ class Cursor:
         self.ascii = raw.isascii()
         if not self.ascii:
             self._check_encoding()
-        self.backslashes = np.flatnonzero(content == BACKSLASH) if b"\\" in raw else np.zeros(0, int)
+        self.escapes = self._escapes(content) if b"\\" in raw else np.zeros(0, np.int64)
         self.quotes = self._quotes()
         self.next = np.searchsorted(self.quotes, self.starts)  # the next quote of each line
         self.place = self.starts
@@ -106,19 +116,36 @@ class Cursor:
         except UnicodeDecodeError:
             raise Unlike from None
 
+    def _escapes(self, content: np.ndarray) -> np.ndarray:
+        """Backslashes that are not themselves escaped."""
+        backslashes = np.flatnonzero(content == BACKSLASH)
+        number = np.arange(len(backslashes))
+        begins = np.append(True, np.diff(backslashes) > 1)
+        first = np.maximum.accumulate(np.where(begins, number, 0))
+        return backslashes[(number - first) % 2 == 0]
+
     def _quotes(self) -> np.ndarray:
         """Where quotes stand that begin or end a string."""
-        quotes = np.flatnonzero(self.bytes == QUOTE)
-        if not len(self.backslashes):
-            return quotes
-        run = np.zeros(len(quotes), int)
-        open_ = np.arange(len(quotes))
-        for before in range(1, MOST_ESCAPES):
-            open_ = open_[self.bytes[quotes[open_] - before] == BACKSLASH]
-            if not len(open_):
-                return quotes[run % 2 == 0]
-            run[open_] += 1
-        raise Unlike
+        quotes = self.bytes == QUOTE
+        quotes[self.escapes + 1] = False
+        return np.flatnonzero(quotes)
+
+    @cached_property
+    def _short(self) -> np.ndarray:
+        """Escapes that are a backslash and a character; Unlike where one is none of JSON's."""
+        character = self.bytes[self.escapes + 1]
+        if not ESCAPED[character].all():
+            raise Unlike
+        return self.escapes[character != ord("u")]
+
+    @cached_property
+    def _unescaped(self) -> bytes:
+        """The lines, with what short escapes stand for in their place."""
+        content = self.bytes[: len(self.raw)].copy()
+        content[self._short + 1] = ESCAPED[content[self._short + 1]]
+        kept = np.ones(len(content), bool)
+        kept[self._short] = False
+        return content[kept].tobytes()
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -247,33 +274,37 @@ class Cursor:
         if (self.place != self.ends).any():
             raise Unlike
 
-    def escaped(self, field: Field) -> np.ndarray:
-        """(N,) bool: strings in which a backslash stands."""
-        if not len(self.backslashes):
+    def escaped(self, field: Field, escapes: np.ndarray | None = None) -> np.ndarray:
+        """(N,) bool: strings in which an escape stands, of all or of some."""
+        escapes = self.escapes if escapes is None else escapes
+        if not len(escapes):
             return np.zeros(len(field.start), bool)
-        before = np.searchsorted(self.backslashes, field.start)
-        return np.searchsorted(self.backslashes, field.end) > before
+        return np.searchsorted(escapes, field.end) > np.searchsorted(escapes, field.start)
 
     def strings(self, field: Field) -> pa.StringArray:
         """The strings of a field, null among them."""
         null = field.start < 0
-        some = None if not null.any() else np.flatnonzero(~null)
-        start, end = (field.start, field.end) if some is None else (field.start[some], field.end[some])
-        texts = arrays.slices(self.raw, start, end)
-        escaped = self.escaped(Field(start, end))
-        if escaped.any():
-            try:
-                values = [
-                    orjson.loads(self.raw[first - 1 : last + 1])
-                    for first, last in zip(start[escaped], end[escaped], strict=True)
-                ]
-            except orjson.JSONDecodeError:
-                raise Unlike from None
-            texts = pc.replace_with_mask(texts, arrays.booleans(escaped), arrays.texts(values))
-        if some is None:
-            return texts
+        if not null.any():
+            return self._strings(field)
+        some = Field(field.start[~null], field.end[~null])
         places = np.cumsum(~null) - 1
-        return texts.take(arrays.nullable(places, null))
+        return self._strings(some).take(arrays.nullable(places, null))
+
+    def _strings(self, field: Field) -> pa.StringArray:
+        if not self.escaped(field).any():
+            return arrays.slices(self.raw, field.start, field.end)
+        start = field.start - np.searchsorted(self._short, field.start)
+        end = field.end - np.searchsorted(self._short, field.end)
+        texts = arrays.slices(self._unescaped, start, end)
+        long = self.escaped(field, np.setdiff1d(self.escapes, self._short, assume_unique=True))
+        if not long.any():
+            return texts
+        places = zip(field.start[long].tolist(), field.end[long].tolist(), strict=True)
+        try:
+            values = [orjson.loads(self.raw[first - 1 : last + 1]) for first, last in places]
+        except orjson.JSONDecodeError:
+            raise Unlike from None
+        return pc.replace_with_mask(texts, arrays.booleans(long), arrays.texts(values))
 
 
 def _is_digit(byte: np.ndarray) -> np.ndarray:
@@ -355,7 +386,7 @@ class Points:
     @cached_property
     def lengths(self) -> np.ndarray:
         """(N,) characters of each text."""
-        if self.cursor.ascii and not len(self.cursor.backslashes):
+        if self.cursor.ascii and not len(self.cursor.escapes):
             return self.text.end - self.text.start
         return arrays.from_integers(pc.utf8_length(self.texts))
 
@@ -388,7 +419,7 @@ def points(shard: Range) -> Points:
         raise Unlike
     at = cursor.starts + shard.start
     read_ = Points(cursor, at, key, text, doc, split, domain, owner, gold, canary)
-    if len(cursor.backslashes):
+    if len(cursor.escapes):
         _ = read_.texts  # Unlike where an escape is none of JSON's
     if len(gold.start):
         beyond = gold.end > read_.lengths[gold.line]

@@ -63,9 +63,12 @@ def batched(spec: PolicySpec) -> Batched:
 
 
 def screen_of(spec: PolicySpec) -> Screen | None:
-    """In which of many texts the policy may find something; None: perhaps in all of them."""
+    """In which of many texts the policy may find something; None: perhaps in all of them.
+
+    What a preset's expression matches may fail its check: that is no finding yet.
+    """
     patterns = searched(spec)
-    return None if patterns is None else screen(patterns)
+    return None if patterns is None else screen(patterns, decides=spec.kind == "regex")
 
 
 def searched(spec: PolicySpec) -> list[str] | None:

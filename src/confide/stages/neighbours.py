@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from confide.certify import review as of_review
-from confide.data.label_rates import of_worst_label, upper
 from confide.data.gold_columns import alike, counts_in, likely
+from confide.data.label_rates import of_worst_label, upper
 from confide.data.neighbours import (
     Kind,
     Outcome,

@@ -19,7 +19,17 @@ import numpy as np
 
 from confide.data import occurrences
 from confide.data.label_rates import of_worst_label, upper
-from confide.data.occurrences import Joined, covered as covered_at, masked, numbered, planted, strings, touched
+from confide.data.occurrences import (
+    Joined,
+    masked,
+    numbered,
+    planted,
+    strings,
+    touched,
+)
+from confide.data.occurrences import (
+    covered as covered_at,
+)
 from confide.dp.accounting.bounds import each_of
 from confide.files import buckets, columns
 from confide.files.buckets import Apart, Buckets, Offsets, repeats
@@ -159,7 +169,9 @@ def of_columns(
     of_planted = is_planted[gold.line]
     counts = points.train[gold.line]
     if labels is not None:
-        counts &= of_planted | np.isin(numbers, [names.index(name) for name in labels if name in names])
+        counts &= of_planted | np.isin(
+            numbers, [names.index(name) for name in labels if name in names]
+        )
     start, end = (column[counts] for column in joined.placed(gold, gold.line))
     line = gold.line[counts]
     # what the policy flags, and whether a secret is in it

@@ -18,7 +18,7 @@ from confide.types import Record
 
 NEWLINE = ord("\n")
 SPACE = ord(" ")
-ODD = re.compile(r'[^ !#-\[\]-~\n]')  # what is escaped in JSON, or is beyond ASCII
+ODD = re.compile(r"[^ !#-\[\]-~\n]")  # what is escaped in JSON, or is beyond ASCII
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ def cut(records: Sequence[Record], first: Sequence[int]) -> Written:
 
 def _lines(raw: bytes) -> tuple[np.ndarray, np.ndarray]:
     """Where lines begin and end that are not blank, without spaces around them."""
-    content = np.frombuffer(b" " + raw + b" ", np.uint8)  # a byte further, so that edges can be read
+    content = np.frombuffer(
+        b" " + raw + b" ", np.uint8
+    )  # a byte further, so that edges can be read
     breaks = np.flatnonzero(content == NEWLINE) - 1
     start = np.append(0, breaks + 1)
     end = np.append(breaks, len(raw))
@@ -117,6 +119,4 @@ def _gold(
     )
     offsets = np.append(0, np.cumsum(np.bincount(line, minlength=len(start)))).astype(np.int32)
     inner = pc.binary_join(arrays.lists(offsets, written), arrays.text(","))
-    return pc.binary_join_element_wise(
-        arrays.text("["), inner, arrays.text("]"), arrays.text("")
-    )
+    return pc.binary_join_element_wise(arrays.text("["), inner, arrays.text("]"), arrays.text(""))

@@ -80,17 +80,15 @@ def _odd(tokenizer: Tokenizer, texts: pa.StringArray) -> np.ndarray:
 
 
 def _of_words(tokenizer: Tokenizer, texts: pa.StringArray) -> Tokens:
-    edges = np.frombuffer(texts.buffers()[1], np.int32)[: len(texts) + 1].astype(np.int64)
-    content = texts.buffers()[2] if len(texts) else pa.py_buffer(b"")
+    content, edges = arrays.content_of(texts)
     grouped = tokenizer.pattern is not None and "{1,3}" in tokenizer.pattern.pattern
     starts = word_starts(np.frombuffer(content, np.uint8)[: edges[-1]], edges, grouped=grouped)
     ends = pa.py_buffer(np.append(starts, edges[-1]).astype(np.int32))
-    words = pa.StringArray.from_buffers(len(starts), ends, content).dictionary_encode()
+    words = pa.StringArray.from_buffers(len(starts), ends, pa.py_buffer(content))
+    words = words.dictionary_encode()
     packed = list(map(tokenizer.words.__getitem__, words.dictionary.to_pylist()))
     sizes = np.fromiter(map(len, packed), np.int64, len(packed)) // np.int32().itemsize
-    known = Tokens(
-        np.frombuffer(b"".join(packed), np.int32), np.cumsum(sizes) - sizes, sizes
-    )
+    known = Tokens(np.frombuffer(b"".join(packed), np.int32), np.cumsum(sizes) - sizes, sizes)
     ids, counts = laid_out(known, arrays.from_integers(words.indices))
     tokens = np.append(0, np.cumsum(counts))[np.searchsorted(starts, edges)]
     return Tokens(ids, tokens[:-1], np.diff(tokens))
