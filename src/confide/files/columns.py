@@ -211,7 +211,7 @@ class Cursor:
         return value
 
     def spans(self, quotes_after: int) -> Spans:
-        """Spans between brackets that have been passed, all certain, and the bracket that ends them.
+        """Spans, all certain, of a list whose opening bracket was passed, and the closing one.
 
         So many quotes follow in each line.
         """

@@ -142,7 +142,7 @@ def _behind(parts: Any, mode: Mode) -> str:
 
 
 def _first(parts: Any, mode: Mode) -> frozenset[int]:
-    """Characters of ASCII with which a sequence begins; Unknown where it may begin in several ways."""
+    """Characters of ASCII with which a sequence begins; Unknown where there are several ways."""
     kind, value = parts[0]
     if kind in REPEATS and value[0] > 0:
         return _first(value[2], mode)

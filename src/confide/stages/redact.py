@@ -5,7 +5,6 @@ private: its line says conservative and failed, and the number of failures goes 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from confide.data.redaction import Finding, batch_finder_of, column_finder_of
 from confide.files import arrays, columns
 from confide.files.io import Range, dump_lines, write_pieces
 from confide.files.rows import located_rows
-from confide.files.shards import scatter, shards
+from confide.files.shards import no_collection, scatter, shards
 from confide.output.escaping import warn
 from confide.specs import RedactSpec
 
@@ -58,7 +57,13 @@ def finder_in(spec: RedactSpec) -> Callable[[Range], tuple[bytes, int]]:
     """
     find = batch_finder_of(spec)
     if find is None:
-        return partial(lines_in, column_finder_of(spec))
+        in_columns = column_finder_of(spec)
+
+        def lines(shard: Range) -> tuple[bytes, int]:
+            with no_collection():
+                return lines_in(in_columns, shard)
+
+        return lines
 
     def look(shard: Range) -> tuple[bytes, int]:
         lines = list(batches(located_rows(shard, "key", "text"), find))

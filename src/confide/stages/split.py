@@ -13,11 +13,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from confide.corpora import READERS, lines, messages
 from confide.corpora.lines import AUTOMATIC
 from confide.errors import InputError
 from confide.files.io import dump_lines, write_pieces
-from confide.files.shards import scatter
+from confide.files.shards import no_collection, scatter
 from confide.specs import LinesSpec, MessagesSpec, SplitSpec
 from confide.text import turns as turns_of
 from confide.types import Record, Span
@@ -182,24 +184,25 @@ def cut(
     parts: list[bytes | Record] = []
     seen: Counter[str] = Counter()
     batch: list[Record] = []
-    for record in lines.records(plan, shard):
-        if plan.returns(record.doc):
-            parts += [written(spec, batch, counts, seen), record]
-            batch.clear()
-        else:
-            batch.append(record)
-    return [*parts, written(spec, batch, counts, seen)], seen
+    with no_collection():
+        for record in lines.records(plan, shard):
+            if plan.returns(record.doc):
+                parts += [written(spec, batch, counts, seen), record]
+                batch.clear()
+            else:
+                batch.append(record)
+        return [*parts, written(spec, batch, counts, seen)], seen
 
 
 def written(
     spec: SplitSpec, records: Sequence[Record], counts: dict[str, int], seen: Counter[str]
 ) -> bytes:
     """Lines of the output for documents: those that can be are cut at once, others one by one."""
+    if spec.point != "turn":
+        return b"".join(dump_lines(points(spec, record, counts, seen)) for record in records)
     names = Counter(record.doc for record in records)
-    together = [
-        spec.point == "turn" and names[record.doc] == 1 and turns_of.plain(record)
-        for record in records
-    ]
+    once = [names[record.doc] == 1 for record in records]
+    together = (turns_of.plain(records) & np.array(once, bool)).tolist()
     some = [record for record, plain in zip(records, together, strict=True) if plain]
     if not some:
         return b"".join(dump_lines(points(spec, record, counts, seen)) for record in records)
