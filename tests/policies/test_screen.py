@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from confide.data.redaction import alone, column_finder, column_finder_of
+from confide.data.redaction import alone, column_finder, column_finder_of, finder_of
 from confide.files import arrays
 from confide.policies import detector, policy, screen_of
 from confide.policies.screen import screen
@@ -128,7 +128,7 @@ def test_screened_policies_say_what_they_say_of_each_text(texts, gamma):
     spec = RedactSpec.model_validate(specs | {"miss_rate": gamma})
     find = column_finder_of(spec)
     found = find(arrays.texts(texts))
-    assert found == [alone(find)(text) for text in texts]
+    assert found == [alone(find)(text) for text in texts] == list(map(finder_of(spec), texts))
     if not gamma:
         plain = column_finder(
             policy(RegexPolicySpec(**specs["policy"])),

@@ -18,7 +18,7 @@ from toys import LSTM, TERMS, TEXT
 from confide.commands import rerun
 from confide.data.neighbours import Outcome, Raw, Tester, process_of, secrets_of, touched
 from confide.data.partition_files import load_partition
-from confide.data.redaction import alone, column_finder, finder_of
+from confide.data.redaction import finder, finder_of
 from confide.files.io import read_json
 from confide.policies import policy, redacted_text
 from confide.specs import (
@@ -150,7 +150,7 @@ def a_policy_that_fails_makes_its_text_private() -> None:
     def broken(text: str) -> list:
         raise RecursionError
 
-    process = process_of(alone(column_finder(broken, lambda text: False)), PartitionSpec(), words())
+    process = process_of(finder(broken, lambda text: False), PartitionSpec(), words())
     assert process([Raw("d:0", "thank you", "train", None, None, [])]).private.all()
 
 

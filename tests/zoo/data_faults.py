@@ -71,7 +71,10 @@ FAULTS = [
         "Two texts whose different secrets are both masked count as copies of each other, where "
         "points are read as columns.",
         CAUGHT,
-        edit("confide.text.deduplication:apart", (" & ~masked", "")),
+        edit(
+            "confide.text.deduplication:apart",
+            ("points.train & chosen & ~masked", "points.train & chosen"),
+        ),
     ),
     Fault(
         "later copies kept",

@@ -24,6 +24,8 @@ LARGEST = 64 << 20  # bytes of a shard: a longer one holds a line of text as lon
 QUOTE = ord('"')
 BACKSLASH = ord("\\")
 NEWLINE = ord("\n")
+# Bytes of a line on average: stages that read little of a point read longer ones faster by rows.
+LONG = 400
 LONGEST = 256  # bytes of a string that is looked for alone
 DIGITS = 18  # of a number
 PADDING = b'"""' + bytes(29)  # behind the lines, so that quotes and words can be read at the end
@@ -391,12 +393,16 @@ class Points:
         return arrays.from_integers(pc.utf8_length(self.texts))
 
 
-def points(shard: Range) -> Points:
+def points(shard: Range, longest: int | None = None) -> Points:
     """The points of a shard; Unlike where one is not as `split` and `plant` write it.
 
-    Unlike, too, where a gold span reaches beyond its text.
+    Unlike, too, where a gold span reaches beyond its text, and where lines have more than `longest`
+    bytes on average: each byte is looked at, which a stage may have no need of.
     """
-    cursor = Cursor(read(shard))
+    lines = read(shard)
+    if longest is not None and len(lines) > longest * lines.count(b"\n"):
+        raise Unlike
+    cursor = Cursor(lines)
     cursor.literal(b'{"key":"')
     key = cursor.string()
     cursor.literal(b'","text":"')

@@ -44,7 +44,7 @@ def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> N
 def _records(digested: Callable[[bytes], bytes], shard: Range) -> Apart:
     """Where texts stand first in a shard, and where again, with their digests."""
     try:
-        points = columns.points(shard)
+        points = columns.points(shard, columns.LONG)
     except columns.Unlike:
         return buckets.apart(partial(_digests, digested), shard)
     return apart(points, points.train, digested)

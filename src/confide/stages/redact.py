@@ -75,7 +75,7 @@ def finder_in(spec: RedactSpec) -> Callable[[Range], tuple[bytes, int]]:
 def lines_in(find: Columns, shard: Range) -> tuple[bytes, int]:
     """Lines of the output for a shard, each different text of which is looked at once."""
     try:
-        points = columns.points(shard)
+        points = columns.points(shard, columns.LONG)
     except columns.Unlike:
         found = list(findings(located_rows(shard, "key", "text"), find))
         return dump_lines(found), sum("failed" in finding for finding in found)
