@@ -213,8 +213,8 @@ def versions() -> Iterator[str]:
         "### Beside release 0.1.0",
         "",
         f"`python benchmarks/versions.py`, {hardware(found)}, which other programs kept busy. MB/s "
-        f"on one core, at {size:,.0f} MB of text; peak memory, libraries included. The files are "
-        "the same:",
+        f"on one core, at {size:,.0f} MB of text; peak memory, libraries included. Files are "
+        "the same, of recall and neighbours their counts:",
         "",
     )
     for point, case in found["cases"].items():

@@ -17,6 +17,10 @@ from confide.types import Record
 
 NEWLINE = ord("\n")
 SPACE = ord(" ")
+# Characters of a document, and of the names that stand in each of its points: what is written of a
+# shard at once has to be less than two gigabytes.
+LONGEST_TEXT = 1 << 20
+LONGEST_NAMES = 200
 ODD = r"[^ !#-\[\]-~\n]"  # what is escaped in JSON, or is beyond ASCII
 
 
@@ -35,6 +39,9 @@ def plain(records: Sequence[Record]) -> np.ndarray:
     found = ~arrays.from_booleans(pc.match_substring_regex(texts, ODD))
     for number, record in enumerate(records):
         if record.answers is not None or any(span.score != 1.0 for span in record.spans):
+            found[number] = False
+        names = (record.doc, record.domain or "", record.author or "")
+        if len(record.text) > LONGEST_TEXT or sum(map(len, names)) > LONGEST_NAMES:
             found[number] = False
     return found
 
