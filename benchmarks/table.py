@@ -185,6 +185,7 @@ def data_stages() -> Iterator[str]:
     for point, case in largest.items():
         minutes, disk, memory = estimate(case)
         yield f"- {POINTS[point]}: {minutes} minutes, {disk} GB of disk, {memory} GB of memory"
+    yield ""
 
 
 def estimate(case: dict[str, Any]) -> tuple[str, str, str]:
@@ -202,6 +203,30 @@ def estimate(case: dict[str, Any]) -> tuple[str, str, str]:
     return f"{seconds / 60:.0f}", f"{disk:.0f}", f"{memory:.1f}"
 
 
+def versions() -> Iterator[str]:
+    """The data stages beside those of release 0.1.0."""
+    found = load("versions")
+    if found is None:
+        return
+    size = min(case["megabytes"] for case in found["cases"].values())
+    yield from (
+        "### Beside release 0.1.0",
+        "",
+        f"`python benchmarks/versions.py`, {hardware(found)}, which other programs kept busy. MB/s "
+        f"on one core, at {size:,.0f} MB of text; peak memory, libraries included. Files are "
+        "the same, of recall and neighbours their counts:",
+        "",
+    )
+    for point, case in found["cases"].items():
+        rows = []
+        for name, row in case["stages"].items():
+            base, now = (f"{row['mb_per_s'][version]:.1f}" for version in ("base", "now"))
+            rows.append((name, base, now, times(row["ratio"]), f"{row['peak_mb']['now']:,.0f}"))
+        together = case["seconds"]["base"] / case["seconds"]["now"]
+        rows.append(("all together", "", "", times(together), ""))
+        yield from table((POINTS[point], "0.1.0", "now", "ratio", "MiB"), rows)
+
+
 def page() -> str:
     lines = [
         INTRODUCTION,
@@ -212,6 +237,7 @@ def page() -> str:
         *pretrained(),
         *selective(),
         *data_stages(),
+        *versions(),
     ]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -12,11 +12,11 @@ import pytest
 from tested_neighbours import run
 
 from confide.config.params import FILE, load
+from confide.data.gold_columns import read, secrets_of
 from confide.files.io import read_jsonl, write_jsonl
 from confide.policies import covered, policy
 from confide.specs import FetchSpec, PartitionSpec, RedactSpec, Sizes, SplitSpec
 from confide.stages.fetch import fetch
-from confide.stages.neighbours import read, secrets_of
 from confide.stages.split import split
 from confide.stages.word_list import word_list
 from confide.text.tokenizer import save, train_bpe

@@ -10,6 +10,7 @@ import yaml
 from tested_neighbours import BLIND, CODE, corpus_of, run, upper, write
 
 from confide.data import neighbours as core
+from confide.data.gold_columns import read
 from confide.data.neighbours import Kind, Secret, compare, counted, draw, quotas
 from confide.data.partition_files import load_partition
 from confide.data.redaction import finder_of
@@ -28,7 +29,6 @@ from confide.specs import (
     SplitSpec,
 )
 from confide.stages.dedup import dedup
-from confide.stages.neighbours import read
 from confide.stages.partition import partition
 from confide.stages.plant import plant
 from confide.stages.recall import recall

@@ -134,7 +134,7 @@ def test_lines_are_tokenized_as_the_whole_text_is(control, text):
     tokenizer = train_bpe(["call\n call 1\n\na's a? é"] * 5, 300, control)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partitioning, "CACHE_LENGTH", 3)
-        encode = partitioning._remembering(tokenizer)
+        encode = partitioning.remembering(tokenizer)
         for case in (text, "a\nb" + text, text + "?\na"):
             assert encode(case) == encode(case) == packed(tokenizer.encode_batch([case])[0][0])
 

@@ -70,14 +70,28 @@ def words() -> tokenizer.Tokenizer:
 
 
 def through(texts: list[str], spec: RedactSpec) -> tuple[bytes, Partition]:
-    """All data stages; the bytes that confidential training reads, and the partition."""
+    """All data stages; the bytes that confidential training reads, and the partition.
+
+    They are the same where points are as `split` writes them, which are read as columns, and where
+    their fields are in another order, which are read row by row.
+    """
+    fields = {"doc": "d", "split": "train", "domain": None, "owner": None, "gold": []}
+    rows = [
+        {"key": f"d:{index}", "text": text, **fields, "canary": None}
+        for index, text in enumerate(texts)
+    ]
+    as_written = _through(rows, spec)
+    turned = _through([dict(reversed(row.items())) for row in rows], spec)
+    assert as_written[0] == turned[0]
+    return as_written
+
+
+def _through(rows: list[dict], spec: RedactSpec) -> tuple[bytes, Partition]:
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stderr(io.StringIO()):
         at = {
             key: Path(name, key)
             for key in ("points", "copies", "spans", "tokenizer", "original", "redacted")
         }
-        fields = {"split": "train", "domain": None, "owner": None, "gold": []}
-        rows = [{"key": f"d:{index}", "text": text} | fields for index, text in enumerate(texts)]
         at["points"].write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
         tokenizer.save(words(), at["tokenizer"])
         dedup(DedupSpec(), points=at["points"], output=at["copies"])

@@ -67,6 +67,16 @@ FAULTS = [
         ),
     ),
     Fault(
+        "dedup of columns merges masked texts",
+        "Two texts whose different secrets are both masked count as copies of each other, where "
+        "points are read as columns.",
+        CAUGHT,
+        edit(
+            "confide.text.deduplication:apart",
+            ("points.train & chosen & ~masked", "points.train & chosen"),
+        ),
+    ),
+    Fault(
         "later copies kept",
         "Copies are listed, but the partition leaves them as they are.",
         CAUGHT,

@@ -7,6 +7,7 @@ lines of its document. A large file is read in shards; a plan holds what one mus
 others. What is in UTF-16, or in tables, is read from one end to the other by one process.
 """
 
+import contextlib
 import hashlib
 import re
 from collections import ChainMap, defaultdict
@@ -14,9 +15,12 @@ from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+import numpy as np
 import orjson
 
 from confide.corpora.shares import check_train
@@ -90,12 +94,34 @@ def raw_lines(shard: Shard, encoding: Encoding | None = None) -> Iterator[Line]:
             yield Line(path, number, line)
 
 
+class Named(msgspec.Struct, gc=False):
+    """What a line says of its document."""
+
+    doc: str | None = None
+    author: str | None = None
+    split: SplitName | None = None
+
+
+class Usual(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A line of texts as nearly all are, read in one go; what is not there is UNSET."""
+
+    text: str
+    doc: str | msgspec.UnsetType | None = msgspec.UNSET
+    author: str | msgspec.UnsetType | None = msgspec.UNSET
+    domain: str | msgspec.UnsetType | None = msgspec.UNSET
+    split: SplitName | msgspec.UnsetType | None = msgspec.UNSET
+    spans: list[tuple[int, int, str]] | msgspec.UnsetType | None = msgspec.UNSET
+
+
 class Form(NamedTuple):
     """How a line is found and read. `parse` looks at its keys, `body` at its text."""
 
     parse: Callable[[Line], Row]
     body: Callable[[Line, Row], Body]
     plain: bool = False  # whether a file may be plain text
+    # the same in one go, of lines that need no error: what is said of the document, and all of it
+    named: Callable[[bytes], Named] | None = None
+    usual: Callable[[bytes], tuple[Row, Body] | None] | None = None
     rows: Callable[[Shard], Iterator[Line]] = raw_lines
 
 
@@ -176,7 +202,28 @@ def _body(line: Line, row: Row) -> Body:
     return Body(row["text"], gold(line, row.get("spans"), row["text"]))
 
 
-TEXTS = Form(parsed, _body, plain=True)
+def _usual(content: bytes) -> tuple[Row, Body] | None:
+    """Keys and body of a line; None where it has to be looked at closely."""
+    try:
+        usual = USUAL(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    row = {name: value for name in ROW if (value := getattr(usual, name)) is not msgspec.UNSET}
+    there = usual.spans is not msgspec.UNSET
+    if not jsons.in_order(content, 1 + len(row) + there):
+        return None
+    spans = [Span(*span) for span in sorted(usual.spans)] if there and usual.spans else []
+    last = 0
+    for start, end, label, _ in spans:
+        if not last <= start < end or not label:
+            return None
+        last = end
+    return (row, Body(usual.text, tuple(spans))) if last <= len(usual.text) else None
+
+
+USUAL = msgspec.json.Decoder(Usual).decode
+ROW = ("doc", "author", "domain", "split")
+TEXTS = Form(parsed, _body, plain=True, named=msgspec.json.Decoder(Named).decode, usual=_usual)
 
 
 def form_of(spec: OwnSpec) -> Form:
@@ -302,32 +349,53 @@ def plan(spec: OwnSpec, folder: Path, threads: int, form: Form = TEXTS) -> Plan:
     if form.plain and path.suffix not in JSON:
         return Plan(spec, places, form=form)
     buckets = Buckets(folder, size_of(path), KEYED)
-    for first, _ in scatter(
-        lambda: partial(apart, partial(_names, digested, form)), parts(spec), threads
-    ):
+    notes: list[tuple[int, Said]] = []
+    for first, several in scatter(lambda: partial(_said, digested, form), parts(spec), threads):
         buckets.add(first)
+        notes += several
     # numpy gives strings without the zeros that they end in
-    names = (
+    names = frozenset(
         name.ljust(DIGEST, b"\0")
         for piece in buckets.each(later, threads)
         for name in piece["digest"].tolist()
     )
-    ready = Plan(spec, places, frozenset(names), digested, form)
-    for notes in scatter(lambda: partial(_shared, ready), parts(spec), threads):
-        for number, note in notes:
-            places.note(Line(path, number, b""), *note)
+    ready = Plan(spec, places, names, digested, form)
+    if names:
+        shared = scatter(lambda: partial(_shared, ready), parts(spec), threads)
+        notes = [note for some in shared for note in some]
+    for number, note in notes:
+        places.note(Line(path, number, b""), *note)
     return ready
 
 
-def _names(
+def _said(
     digested: Callable[[bytes], bytes], form: Form, shard: Shard
-) -> Iterator[tuple[int, bytes]]:
-    """Numbers of the lines that name a document, and digests of the names."""
+) -> tuple[np.ndarray, list[tuple[int, Said]]]:
+    """Records KEYED of the names of documents in a shard, and notes of those that join authors."""
+    named = list(_names(form, shard))
+    first, _ = apart(
+        lambda said: ((number, digested(_name(note[0]).encode())) for number, note in said), named
+    )
+    return first, _joining([note for note in named if note[1][1:] != (None, None)])
+
+
+def _named(form: Form, line: Line) -> Named:
+    """What a line says of its document; the errors are those of `parse`."""
+    if form.named is not None:
+        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return form.named(line.content)
+    row = form.parse(line)
+    return Named(row.get("doc"), row.get("author"), row.get("split"))
+
+
+def _names(form: Form, shard: Shard) -> Iterator[tuple[int, Said]]:
+    """Numbers of the lines that name a document, and what they say of it."""
     for line in form.rows(shard):
         if b'"doc"' not in line.content and b"\\u" not in line.content:  # which may spell a key
             continue
-        if (name := form.parse(line).get("doc")) is not None:
-            yield line.number, digested(_name(name).encode())
+        named = _named(form, line)
+        if named.doc is not None:
+            yield line.number, (named.doc, named.author, named.split)
 
 
 def _notes(form: Form, shard: Shard) -> Iterator[tuple[Line, Said]]:
@@ -338,9 +406,9 @@ def _notes(form: Form, shard: Shard) -> Iterator[tuple[Line, Said]]:
     for line in form.rows(shard):
         says_more = b'"author"' in line.content or b'"split"' in line.content
         if (b'"doc"' in line.content and says_more) or b"\\u" in line.content:
-            row = form.parse(line)
-            if row.get("doc") is not None:
-                yield line, (row["doc"], row.get("author"), row.get("split"))
+            named = _named(form, line)
+            if named.doc is not None:
+                yield line, (named.doc, named.author, named.split)
 
 
 def _shared(plan: Plan, shard: Shard) -> list[tuple[int, Said]]:
@@ -349,14 +417,16 @@ def _shared(plan: Plan, shard: Shard) -> list[tuple[int, Said]]:
     These are notes of documents that return, or that join authors.
     """
     notes = [(line.number, note) for line, note in _notes(plan.form, shard)]
+    returning = [note for note in notes if plan.returns(_name(note[1][0]))]
+    return sorted({*returning, *_joining(notes)}, key=itemgetter(0))
+
+
+def _joining(notes: list[tuple[int, Said]]) -> list[tuple[int, Said]]:
+    """Notes of documents that join authors."""
     authors = defaultdict(set)
     for _, (doc, author, _) in notes:
         authors[doc].add(author)
-    return [
-        (number, note)
-        for number, note in notes
-        if len(authors[note[0]]) > 1 or plan.returns(_name(note[0]))
-    ]
+    return [note for note in notes if len(authors[note[1][0]]) > 1]
 
 
 def records(plan: Plan, shard: Shard) -> Iterator[Record]:
@@ -375,8 +445,15 @@ def records(plan: Plan, shard: Shard) -> Iterator[Record]:
     for line, note in _notes(plan.form, shard):
         places.note(line, *note)
     for line in plan.form.rows(shard):
-        row = plan.form.parse(line)
-        yield _record(spec, places, line, row, plan.form.body(line, row))
+        yield _record(spec, places, line, *_whole(plan.form, line))
+
+
+def _whole(form: Form, line: Line) -> tuple[Row, Body]:
+    """All that a line says. InputError names what is wrong with it."""
+    if form.usual is not None and (usual := form.usual(line.content)) is not None:
+        return usual
+    row = form.parse(line)
+    return row, form.body(line, row)
 
 
 def read(spec: OwnSpec, raw: Path | None = None, form: Form | None = None) -> Iterator[Record]:

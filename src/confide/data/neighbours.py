@@ -139,16 +139,22 @@ def draw(secrets: Iterable[Secret], wanted: Mapping[Kind, int], seed: int) -> li
     for number, secret in enumerate(secrets):
         heap = drawn[secret.kind]
         most = wanted[secret.kind]
-        place = keyed.copy()
-        place.update(f"{secret.start} {secret.end} {secret.key}".encode())
+        place = f"{secret.start} {secret.end} {secret.key}".encode()
         # The largest hash is on top, to be replaced.
-        ranked = -int.from_bytes(place.digest(), "big"), -number, secret
+        ranked = -int.from_bytes(place_of(keyed, place), "big"), -number, secret
         if len(heap) < most:
             heappush(heap, ranked)
         elif most:
             heappushpop(heap, ranked)
     chosen = sorted((ranked for heap in drawn.values() for ranked in heap), reverse=True)
     return [secret for *_, secret in chosen]
+
+
+def place_of(keyed: hashlib.blake2b, place: bytes) -> bytes:
+    """The keyed hash of where a secret stands."""
+    within = keyed.copy()
+    within.update(place)
+    return within.digest()
 
 
 def counted(secrets: Iterable[Secret]) -> Counter[Kind]:

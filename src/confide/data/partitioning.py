@@ -206,7 +206,7 @@ def builder(tokenizer: Tokenizer, learn: Learn = "all") -> Callable[[Iterator[Ro
 
     It holds arrays of numbers, not texts, and remembers what repeats.
     """
-    return partial(_part, tokenizer, _remembering(tokenizer), learn)
+    return partial(_part, tokenizer, remembering(tokenizer), learn)
 
 
 def build(tokenizer: Tokenizer, rows: Iterator[Row], learn: Learn = "all") -> Partition:
@@ -246,21 +246,21 @@ def _part(tokenizer: Tokenizer, encode: Encode, learn: Learn, rows: Iterator[Row
     some = learn != "all"
     redacted = View(
         whole.redacted_ids,
-        _starts(whole.redacted_counts),
+        starts_of(whole.redacted_counts),
         private=whole.redacted_ids == tokenizer.mask_id,
         learned=whole.shown if some else None,
     )
     partition = Partition(
         original=View(
             whole.ids,
-            _starts(whole.counts),
+            starts_of(whole.counts),
             private=whole.flagged,
             learned=whole.learned if some else None,
         ),
         redacted=redacted,
         secret=whole.secret,
         private=whole.private,
-        copy=_only_mask(redacted),
+        copy=only_mask(redacted),
         split=whole.split,
         domain=whole.domain,
         owner=whole.owner,
@@ -293,16 +293,16 @@ def _chunk(
         tokens[index] = tokenizer.packed_planted(texts[index])
         shown[index] = tokenizer.packed_planted(redacted[index])
     ids, counts = _flat(tokens)
-    edges = _edges(tokenizer, ids, _starts(counts))
-    bases = edges[_starts(counts)[:-1]]
+    edges = edges_of(tokenizer, ids, starts_of(counts))
+    bases = edges[starts_of(counts)[:-1]]
     redacted_ids, redacted_counts = _flat(shown)
     scored = np.zeros(len(ids), bool)
     scored_shown = np.zeros(len(redacted_ids), bool)
     if any(learned):
         scored = _covered(edges, bases, learned, texts)
-        redacted_edges = _edges(tokenizer, redacted_ids, _starts(redacted_counts))
-        redacted_bases = redacted_edges[_starts(redacted_counts)[:-1]]
-        scored_shown = _covered(redacted_edges, redacted_bases, in_shown, redacted)
+        redactededges_of = edges_of(tokenizer, redacted_ids, starts_of(redacted_counts))
+        redacted_bases = redactededges_of[starts_of(redacted_counts)[:-1]]
+        scored_shown = _covered(redactededges_of, redacted_bases, in_shown, redacted)
     return Chunk(
         ids=ids,
         counts=counts,
@@ -319,7 +319,7 @@ def _chunk(
     )
 
 
-def _remembering(tokenizer: Tokenizer) -> Encode:
+def remembering(tokenizer: Tokenizer) -> Encode:
     """`encode` that keeps the tokens of short texts and of short lines.
 
     In dialogue most turns stand more than once.
@@ -346,17 +346,17 @@ def _flat(tokens: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
     return ids, np.fromiter(map(len, tokens), np.int64, len(tokens)) // ids.itemsize
 
 
-def _starts(counts: np.ndarray) -> np.ndarray:
+def starts_of(counts: np.ndarray) -> np.ndarray:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
 
 
-def _edges(tokenizer: Tokenizer, ids: np.ndarray, starts: np.ndarray) -> np.ndarray:
+def edges_of(tokenizer: Tokenizer, ids: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """The byte at which each token starts (T + 1,), all texts, of tokens from starts on (N + 1,),
     laid end to end.
 
     Tokens tile their text.
     """
-    return _starts(tokenizer.sizes(ids, starts))
+    return starts_of(tokenizer.sizes(ids, starts))
 
 
 def _covered(
@@ -373,22 +373,27 @@ def _covered(
             for start, end, *_ in spans:
                 if start < end:
                     if not ascii:
-                        start = _byte(text, start)
-                        end = _byte(text, end)
+                        start = byte_of(text, start)
+                        end = byte_of(text, end)
                     bytes_ += (base + start, base + end)
     first, last = np.fromiter(bytes_, np.int64, len(bytes_)).reshape(-1, 2).T
+    return overlapping(edges, first, last)
+
+
+def overlapping(edges: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """(T,) bool: tokens between edges (T + 1,) that share a byte with one of some ranges."""
     change = np.zeros(len(edges), np.int64)
     np.add.at(change, np.searchsorted(edges[1:], first, side="right"), 1)
     np.add.at(change, np.searchsorted(edges[:-1], last, side="left"), -1)
     return np.cumsum(change)[:-1] > 0
 
 
-def _byte(text: str, character: int) -> int:
+def byte_of(text: str, character: int) -> int:
     """Offset in UTF-8 of a character of the text."""
     return len(text[:character].encode())
 
 
-def _only_mask(view: View) -> np.ndarray:
+def only_mask(view: View) -> np.ndarray:
     """(N,) bool: points of which nothing but one mask token is left.
 
     A later copy and a sentence that is <MASK> in the raw text must look alike: neighbouring corpora

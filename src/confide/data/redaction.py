@@ -7,6 +7,10 @@ counts as a conservative hit.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from confide.files import arrays
 from confide.policies import (
     Batched,
     Policy,
@@ -15,8 +19,10 @@ from confide.policies import (
     detector,
     has_batches,
     policy,
+    screen_of,
     with_misses,
 )
+from confide.policies.screen import Screen, Verdict
 from confide.specs import RedactSpec
 from confide.types import Span
 
@@ -25,14 +31,19 @@ Finding = dict[str, Any]
 
 
 def finder_of(spec: RedactSpec) -> Callable[[str], Finding]:
-    """What the policies of a specification say.
+    """What the policies of a specification say of one text, as they say it of many.
 
-    The first one is made to miss the chosen share of secrets.
+    A screen costs more than one text: it is asked where a policy failed alone, which may have taken
+    too long over what the screen rules out.
     """
-    return finder(
-        with_misses(policy(spec.policy), spec.miss_rate, spec.miss_seed),
-        detector(spec.conservative),
-    )
+    find = finder(*_policies(spec))
+    screened = alone(column_finder_of(spec))
+
+    def find_in(text: str) -> Finding:
+        found = find(text)
+        return screened(text) if "failed" in found else found
+
+    return find_in
 
 
 def finder(approximate: Policy, fires: Callable[[str], bool]) -> Callable[[str], Finding]:
@@ -45,6 +56,67 @@ def finder(approximate: Policy, fires: Callable[[str], bool]) -> Callable[[str],
             return failure()
 
     return find
+
+
+def _policies(spec: RedactSpec) -> tuple[Policy, Callable[[str], bool]]:
+    """The policy, which is made to miss the chosen share of secrets, and the conservative one."""
+    return (
+        with_misses(policy(spec.policy), spec.miss_rate, spec.miss_seed),
+        detector(spec.conservative),
+    )
+
+
+def alone(find: Callable[[pa.StringArray], list[Finding]]) -> Callable[[str], Finding]:
+    """What is said of one text, by what says it of many."""
+    return lambda text: find(arrays.texts([text]))[0]
+
+
+def column_finder_of(spec: RedactSpec) -> Callable[[pa.StringArray], list[Finding]]:
+    """What the policies of a specification say of each of many texts.
+
+    Texts in which a policy surely finds nothing are not given to it.
+    """
+    return column_finder(*_policies(spec), screen_of(spec.policy), screen_of(spec.conservative))
+
+
+def column_finder(
+    approximate: Policy,
+    fires: Callable[[str], bool],
+    may_match: Screen | None = None,
+    may_fire: Screen | None = None,
+) -> Callable[[pa.StringArray], list[Finding]]:
+    """What both policies say of each of many texts, with their screens."""
+
+    def fired(text: str, known: bool | None) -> bool:
+        return fires(text) if known is None else known
+
+    def find_in(text: str, may: bool, known: bool | None) -> Finding:
+        try:
+            return finding(approximate(text) if may else [], fired(text, known))
+        except Exception:  # whatever went wrong in a policy, the text is private
+            return failure()
+
+    def find(texts: pa.StringArray) -> list[Finding]:
+        matching = of_all(texts) if may_match is None else may_match(texts)
+        firing = of_all(texts) if may_fire is None else may_fire(texts)
+        places = np.flatnonzero(matching.may | firing.may)
+        some = texts.take(arrays.integers(places)).to_pylist()
+        may = matching.may[places].tolist()
+        # whether the conservative policy fires, where that is known
+        fires_here = firing.surely[places].tolist()
+        open_ = (firing.may & ~firing.surely)[places].tolist()
+        known = [None if ask else yes for ask, yes in zip(open_, fires_here, strict=True)]
+        found: list[Finding] = [{}] * len(texts)
+        for place, finding_ in zip(places.tolist(), map(find_in, some, may, known), strict=True):
+            found[place] = finding_
+        return found
+
+    return find
+
+
+def of_all(texts: pa.StringArray) -> Verdict:
+    """What is known without a screen: nothing."""
+    return Verdict(np.ones(len(texts), bool), np.zeros(len(texts), bool))
 
 
 def batch_finder_of(spec: RedactSpec) -> Callable[[Sequence[str]], list[Finding]] | None:

@@ -10,7 +10,6 @@ the corpus.
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,8 @@ MOST = 256  # buckets: each is an open file
 
 # Of a shard: where something stands in it, and its digest, in order.
 Look = Callable[[Any], Iterable[tuple[int, bytes]]]
+# Records KEYED: first occurrences of digests, and later ones.
+Apart = tuple[np.ndarray, np.ndarray]
 
 
 class Buckets:
@@ -91,11 +92,16 @@ class Offsets:
         return np.sort(np.concatenate(runs))
 
 
-def repeats(look: Look, shards: Sequence[Range], folder: Path, threads: int) -> Offsets:
-    """Where all that stands in shards with a digest that was found before."""
+def repeats(
+    records: Callable[[Range], Apart], shards: Sequence[Range], folder: Path, threads: int
+) -> Offsets:
+    """Where all that stands in shards with a digest that was found before.
+
+    `records`: of a shard, what `apart` gives.
+    """
     buckets = Buckets(folder, size_of(shards[0].path), KEYED)
     offsets = Offsets(folder)
-    for first, others in scatter(lambda: partial(apart, look), shards, threads):
+    for first, others in scatter(lambda: records, shards, threads):
         buckets.add(first)
         offsets.extend(others["at"])
     for others in buckets.each(later, threads):
@@ -103,7 +109,7 @@ def repeats(look: Look, shards: Sequence[Range], folder: Path, threads: int) -> 
     return offsets
 
 
-def apart(look: Look, shard: Any) -> tuple[np.ndarray, np.ndarray]:
+def apart(look: Look, shard: Any) -> Apart:
     """Records KEYED of a shard: first occurrences of digests, and later ones."""
     seen: set[bytes] = set()
     first = bytearray()

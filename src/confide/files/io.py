@@ -265,13 +265,21 @@ def read_jsonl(source: str | Path | Range) -> Iterator[JsonObject]:
     for at, line in read_lines(source):
         if line.isspace():
             continue
-        try:
-            value = jsons.loads(line)
-        except REFUSED as error:
-            raise refused_json(error, path, line_number(path, at)) from None
-        if not isinstance(value, dict):
-            raise InputError("expected a JSON object", file=path, line=line_number(path, at))
-        yield value
+        yield parsed_line(line, path, at)
+
+
+def parsed_line(line: bytes, path: Path, at: int) -> JsonObject:
+    """The object that a line holds, which begins at a byte of a file.
+
+    The error names file and line, never the text.
+    """
+    try:
+        value = jsons.loads(line)
+    except REFUSED as error:
+        raise refused_json(error, path, line_number(path, at)) from None
+    if not isinstance(value, dict):
+        raise InputError("expected a JSON object", file=path, line=line_number(path, at))
+    return value
 
 
 def dump_lines(rows: Iterable[Any]) -> bytes:

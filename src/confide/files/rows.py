@@ -14,7 +14,16 @@ from msgspec.json import Decoder
 
 from confide.errors import InputError
 from confide.files import jsons
-from confide.files.io import Range, line_from, line_number, read_jsonl, read_lines, readable
+from confide.files.io import (
+    LONGEST,
+    Range,
+    line_from,
+    line_number,
+    parsed_line,
+    read_jsonl,
+    read_lines,
+    readable,
+)
 
 Spans = list[tuple[int, int, str, float]]  # start, end, label, score
 # Types of the fields of points and packed files; other fields may hold anything.
@@ -152,16 +161,25 @@ def _first(path: Path, at: int) -> int:
         high = os.fstat(file.fileno()).st_size
         while low < high:
             middle = (low + high) // 2
-            if _point(path, line_from(file, middle)) < at:
+            place = line_from(file, middle)
+            if _point(path, place, file.readline(LONGEST)) < at:
                 low = middle + 1
             else:
                 high = middle
         return line_from(file, low)
 
 
-def _point(path: Path, place: int) -> float:
-    """Byte of the point that the line at a byte belongs to; infinite after the last one."""
-    row = next(read_jsonl(Range(path, place)), {"at": math.inf})
+def _point(path: Path, place: int, line: bytes) -> float:
+    """Byte of the point that a line, which begins at `place`, belongs to; infinite after the last.
+
+    Blank lines are passed over.
+    """
+    if line.isspace():
+        row = next(read_jsonl(Range(path, place)), {"at": math.inf})
+    elif not line:
+        return math.inf
+    else:
+        row = parsed_line(line, path, place)
     if not isinstance(row.get("at"), int | float):
         raise InputError("missing field", file=path, line=line_number(path, place), key="at")
     return row["at"]

@@ -16,10 +16,11 @@ from confide.policies.everything import everything
 from confide.policies.keyword import keyword
 from confide.policies.misses import with_misses
 from confide.policies.ner import ner
-from confide.policies.presets import preset
+from confide.policies.presets import expressions, preset
 from confide.policies.presidio import presidio
 from confide.policies.regex import detector as regex_detector
 from confide.policies.regex import regex
+from confide.policies.screen import Screen, screen
 from confide.policies.spans import (
     Policy,
     covered,
@@ -59,6 +60,27 @@ def batched(spec: PolicySpec) -> Batched:
     if spec.kind == "union":
         return batches.union(*map(batched, spec.policies))
     return BATCHED[spec.kind](spec) if spec.kind in BATCHED else one_by_one(policy(spec))
+
+
+def screen_of(spec: PolicySpec) -> Screen | None:
+    """In which of many texts the policy may find something; None: perhaps in all of them.
+
+    What a preset's expression matches may fail its check: that is no finding yet.
+    """
+    patterns = searched(spec)
+    return None if patterns is None else screen(patterns, decides=spec.kind == "regex")
+
+
+def searched(spec: PolicySpec) -> list[str] | None:
+    """Regular expressions of which one matches wherever the policy finds something, if it has."""
+    if spec.kind == "regex":
+        return list(spec.patterns.values())
+    if spec.kind == "preset":
+        return expressions(spec)
+    if spec.kind == "union":
+        parts = list(map(searched, spec.policies))
+        return None if None in parts else [pattern for part in parts for pattern in part or ()]
+    return None
 
 
 def any_of(spec: UnionPolicySpec) -> Policy:
@@ -103,6 +125,7 @@ __all__ = [
     "moved",
     "policy",
     "redacted_text",
+    "screen_of",
     "union",
     "with_misses",
 ]

@@ -60,6 +60,16 @@ def preset(spec: PresetPolicySpec) -> Policy:
     return limited(lambda text: merge(span for find in finders for span in find(text)))
 
 
+def expressions(spec: PresetPolicySpec) -> list[str]:
+    """Regular expressions of which one matches wherever the policy finds something."""
+    patterns = []
+    for name in spec.names:
+        preset = table()[name]
+        patterns += [pattern for some in preset.find.values() for pattern in some]
+        patterns += preset.shape if spec.conservative else []
+    return list(map(spelled, patterns))
+
+
 @cache
 def finder(name: str, *, conservative: bool = False) -> Scan:
     """Spans of one preset, or of its conservative sibling; they may overlap."""
@@ -78,10 +88,15 @@ def finder(name: str, *, conservative: bool = False) -> Scan:
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """An expression of the file, with the words that it names in curly brackets."""
+    """An expression of the file, ready for use."""
+    return re.compile(spelled(pattern))
+
+
+def spelled(pattern: str) -> str:
+    """An expression of the file with the words that it names in curly brackets."""
     for name, words in file().words.items():
         pattern = pattern.replace(f"{{{name}}}", words)
-    return re.compile(pattern)
+    return pattern
 
 
 def plain(label: str, pattern: re.Pattern[str]) -> Scan:

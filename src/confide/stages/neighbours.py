@@ -22,32 +22,30 @@ rest.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 from confide.certify import review as of_review
+from confide.data.gold_columns import alike, counts_in, likely
 from confide.data.label_rates import of_worst_label, upper
 from confide.data.neighbours import (
     Kind,
     Outcome,
     Secret,
     Tester,
-    counted,
     draw,
     process_of,
     quotas,
-    secrets_of,
     touched,
 )
-from confide.data.partitioning import Raw
 from confide.data.redaction import finder_of
 from confide.dp.accounting.bounds import each_of
 from confide.errors import InputError
 from confide.files.io import write_json
 from confide.files.jsons import JsonObject
-from confide.files.rows import read_rows
+from confide.files.shards import shards
 from confide.policies import covered
 from confide.provenance.terms import read_before, terms
 from confide.reviews.draw import Drawn, Mark, Text
@@ -132,19 +130,22 @@ def neighbours(
     Guarantees: only counts, rates and labels are written, never text.
     """
     labels = spec.text.labels
-    there = counted(chosen(secrets_of(read(points)), labels))
+    ranges = shards(points)
+    there = counts_in(ranges, labels)
     for label in labels or ():
         there.setdefault(Kind(planted=False, label=label), 0)
     wanted: dict[Kind, int] = {}
     for planted in (False, True):
-        alike = {kind: count for kind, count in there.items() if kind.planted == planted}
-        wanted |= quotas(alike, spec.sample)
-    drawn = draw(chosen(secrets_of(read(points)), labels), wanted, spec.seed)
+        some = {kind: count for kind, count in there.items() if kind.planted == planted}
+        wanted |= quotas(some, spec.sample)
+    drawn = draw(likely(ranges, labels, wanted, spec.seed), wanted, spec.seed)
     find = lru_cache(maxsize=CACHE_TEXTS)(finder_of(spec.redact))
     process = process_of(find, spec.partition, load(tokenizer))
     by_hand = None if review is None else reviewed(spec, review, points, spans, copies)
     marked = [] if by_hand is None else [secret_of(*one) for one in marks_of(*by_hand)]
-    same = touched(read(points), [*drawn, *marked])
+    secrets = [*drawn, *marked]
+    texts = {text for secret in secrets for text in (secret.text, secret.masked)}
+    same = touched(alike(ranges, texts), secrets)
     tester = Tester(process, same, dedup=spec.partition.dedup)
 
     def trial(secret: Secret) -> Trial:
@@ -188,20 +189,6 @@ def rates_in(tester: Tester, text: Text, mark: Mark) -> Rates:
     """For which rates a secret counts."""
     counted_as = tally_of(*tester.test(secret_of(text, mark)), inside=False)
     return {rate: bool(getattr(counted_as, event)) for rate, event in EVENTS.items()}
-
-
-def chosen(secrets: Iterable[Secret], labels: list[str] | None) -> Iterator[Secret]:
-    """Secrets of these labels, and planted ones; None: all."""
-    return (
-        secret
-        for secret in secrets
-        if labels is None or secret.kind.planted or secret.label in labels
-    )
-
-
-def read(points: Path) -> Iterator[Raw]:
-    """Points, file order."""
-    return map(Raw._make, read_rows(points, *Raw._fields))
 
 
 def tally_of(outcome: Outcome, literal: Outcome, inside: bool) -> Tally:

@@ -7,8 +7,11 @@ what becomes of each point.
 from collections.abc import Callable
 from pathlib import Path
 
+from confide.data import occurrences
+from confide.data.partition_columns import part_of
 from confide.data.partition_files import write_partitions
-from confide.data.partitioning import Part, Raw, builder, joined, rows
+from confide.data.partitioning import Part, Raw, builder, joined, remembering, rows
+from confide.files import columns
 from confide.files.io import Range
 from confide.files.rows import Copy, Found, Join, read_rows, stretch
 from confide.files.shards import no_collection, scatter, shards
@@ -44,12 +47,26 @@ def part_in(
     spec: PartitionSpec, copies: Path, spans: Path, tokenizer: Path
 ) -> Callable[[Range], Part]:
     """A function from a shard of the points to a part of the partition."""
-    build = builder(load(tokenizer), spec.learn)
+    tokens = load(tokenizer)
+    build = builder(tokens, spec.learn)
+    encode = remembering(tokens)
 
     def part(shard: Range) -> Part:
-        copied = Join(Copy, stretch(copies, shard))
-        findings = Join(Found, stretch(spans, shard))
+        copied = stretch(copies, shard)
+        found = stretch(spans, shard)
         with no_collection():
-            return build(rows(spec, read_rows(shard, *Raw._fields), copied, findings, shard.path))
+            try:
+                there = occurrences.read(shard, found)
+                return part_of(spec, tokens, encode, there, columns.copies(copied))
+            except columns.Unlike:
+                return build(
+                    rows(
+                        spec,
+                        read_rows(shard, *Raw._fields),
+                        Join(Copy, copied),
+                        Join(Found, found),
+                        shard.path,
+                    )
+                )
 
     return part

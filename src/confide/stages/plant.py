@@ -10,19 +10,30 @@ memory.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
 from numpy.random import Generator, default_rng
 
 from confide.errors import InputError
-from confide.files.io import read_jsonl, write_json, write_jsonl
+from confide.files import columns
+from confide.files.io import Range, dump_lines, read_jsonl, write_json, write_pieces
 from confide.files.jsons import JsonObject
 from confide.files.rows import read_rows
+from confide.files.shards import shards
 from confide.specs import AuditCanarySpec, CanarySpec, WordCanarySpec
-from confide.text.planted import NEW_TOKEN, audit_doc, canary_doc, is_planted, planted_point
+from confide.text.planted import (
+    NEW_TOKEN,
+    STARTS,
+    audit_doc,
+    canary_doc,
+    is_planted,
+    planted_point,
+)
 from confide.text.tokenizer import load
 from confide.text.word_canaries import canary_point, chosen_authors, draw, vocabulary
 from confide.types import MASK
@@ -152,37 +163,85 @@ def _canary(
     return planted_point(canary_doc(index, copy), text, gold, canary=index, answers=answers)
 
 
-def _count_train(points: Path) -> int:
+class Stretch(NamedTuple):
+    """Some consecutive points, how many are for training, and which (n / 8,), a bit each.
+
+    None stands for points that are not as `split` wrote them.
+    """
+
+    shard: Range
+    train: int
+    which: np.ndarray | None
+
+
+def _stretch(shard: Range) -> Stretch:
+    """What is to be known of a shard of the points. InputError if canaries were planted before."""
+    try:
+        read = columns.points(shard)
+    except columns.Unlike:
+        return Stretch(shard, _count_train(shard), which=None)
+    if read.canary.any() or any(read.named(start).any() for start in STARTS):
+        _count_train(shard)
+    return Stretch(shard, int(read.train.sum()), which=np.packbits(read.train))
+
+
+def _count_train(points: Range) -> int:
     """Training points. InputError if canaries were planted before."""
     train = 0
     for key, doc, split, canary in read_rows(points, "key", "doc", "split", "canary"):
         if canary is not None or is_planted(doc):
-            raise InputError("has the name of a planted canary", file=points, key=key)
+            raise InputError("has the name of a planted canary", file=points.path, key=key)
         train += split == "train"
     return train
 
 
 def _interleave(
-    points: Path, train: int, places: set[int], canaries: Iterator[Any]
-) -> Iterator[Any]:
+    stretches: Sequence[Stretch], places: Iterable[int], canaries: Iterator[JsonObject | None]
+) -> Iterator[bytes]:
     """Points in order, with canaries at given places of the training sequence that results.
 
     One that is left out (None) takes up its place all the same: where the others stand does not
     depend on the coins.
     """
-    place = 0
-    for row in read_jsonl(points):
-        if row["split"] != "train":
-            yield row
-            continue
-        while place in places:
-            yield next(canaries)
-            place += 1
-        yield row
-        place += 1
-        train -= 1
-        if train == 0:
-            yield from canaries
+    # how many training points stand before each canary
+    before = [place - number for number, place in enumerate(sorted(places))]
+    left = sum(stretch.train for stretch in stretches)
+    passed = 0
+    given = 0
+    for stretch in stretches:
+        left -= stretch.train
+        most = passed + stretch.train - (left > 0)  # behind the last of all points, too
+        here = bisect_right(before, most)
+        if here == given and stretch.which is not None:
+            yield columns.read(stretch.shard)
+        else:
+            lines, edges = _lines(stretch)
+            position = 0
+            for number in before[given:here]:
+                yield lines[position : edges[number - passed]]
+                position = edges[number - passed]
+                if (canary := next(canaries)) is not None:
+                    yield dump_lines([canary])
+            yield lines[position:]
+        given = here
+        passed += stretch.train
+
+
+def _lines(stretch: Stretch) -> tuple[bytes, list[int]]:
+    """The lines of a stretch, and where its training points begin; then where the last one ends."""
+    if stretch.which is not None:
+        lines = columns.read(stretch.shard)
+        starts = columns.line_starts(lines)
+        edges = starts[np.unpackbits(stretch.which, count=len(starts)).astype(bool)].tolist()
+    else:
+        edges = []
+        written = bytearray()
+        for row in read_jsonl(stretch.shard):
+            if row["split"] == "train":
+                edges.append(len(written))
+            written += dump_lines([row])
+        lines = bytes(written)
+    return lines, [*edges, lines.index(b"\n", edges[-1]) + 1 if edges else 0]
 
 
 class Planted(NamedTuple):
@@ -253,12 +312,12 @@ def plant(
         for index in range(len(audit["coins"]))
     ]
     makers = [*planted.copies, *flipped]
-    train = _count_train(points)
+    stretches = [_stretch(shard) for shard in shards(points)]
+    train = sum(stretch.train for stretch in stretches)
     if makers and not train:
         raise InputError("has no training points to plant canaries among", file=points)
     total = len(makers)
-    places = set(rng.choice(train + total, total, replace=False, shuffle=False).tolist())
+    places = rng.choice(train + total, total, replace=False, shuffle=False).tolist()
     rows = (makers[number]() for number in rng.permutation(total).tolist())
-    woven = _interleave(points, train, places, rows)
-    write_jsonl(output, (point for point in woven if point is not None))
+    write_pieces(output, _interleave(stretches, places, rows))
     write_json(canaries, planted.facts | ({"audits": audits} if audits else {}))

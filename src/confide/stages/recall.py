@@ -17,9 +17,22 @@ from typing import Any
 
 import numpy as np
 
+from confide.data import occurrences
 from confide.data.label_rates import of_worst_label, upper
+from confide.data.occurrences import (
+    Joined,
+    masked,
+    numbered,
+    planted,
+    strings,
+    touched,
+)
+from confide.data.occurrences import (
+    covered as covered_at,
+)
 from confide.dp.accounting.bounds import each_of
-from confide.files.buckets import Buckets, Offsets, repeats
+from confide.files import buckets, columns
+from confide.files.buckets import Apart, Buckets, Offsets, repeats
 from confide.files.io import Range, size_of, write_json
 from confide.files.jsons import JsonObject
 from confide.files.rows import Found, Join, located_rows, stretch
@@ -27,9 +40,18 @@ from confide.files.shards import scatter, shards
 from confide.policies import covered
 from confide.provenance.terms import read_before, terms
 from confide.specs import RecallSpec
-from confide.text.deduplication import digest, digests
+from confide.text.deduplication import apart, digest, digests
 from confide.text.planted import is_planted_key
-from confide.text.secret_strings import COUNTED, Flags, Shown, Strings, shown, together
+from confide.text.secret_strings import (
+    COUNTED,
+    Flags,
+    Occurrences,
+    Shown,
+    Strings,
+    records_of,
+    shown,
+    together,
+)
 from confide.types import MASK
 
 NO_GOLD = (
@@ -92,11 +114,20 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
     write_json(output, measured_on | summary(count, unique, most, spec.confidence))
 
 
-def gold_texts(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
-    """Where the training points with gold spans begin, and digests of their texts.
+def gold_texts(digested: Callable[[bytes], bytes], shard: Range) -> Apart:
+    """Where texts of training points with gold spans stand first in a shard, and where again.
 
     Points that cannot be copies are left out.
     """
+    try:
+        points = columns.points(shard)
+    except columns.Unlike:
+        return buckets.apart(partial(gold_digests, digested), shard)
+    return apart(points, points.gold.counts > 0, digested)
+
+
+def gold_digests(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
+    """Where these points begin, and digests of their texts, row by row."""
     rows = located_rows(shard, "text", "split", "gold")
     return digests(((at, text, split) for at, (text, split, gold) in rows if gold), digested)
 
@@ -112,6 +143,88 @@ def counted(
 
     labels: of secrets, where not all count; those of planted ones do.
     """
+    try:
+        joined = occurrences.read(shard, stretch(spans, shard))
+        return of_columns(digested, copies.within(shard), labels, joined)
+    except columns.Unlike:
+        return of_rows(digested, copies, spans, labels, shard)
+
+
+def of_columns(
+    digested: Callable[[bytes], bytes],
+    copies: np.ndarray,
+    labels: list[str] | None,
+    joined: Joined,
+) -> tuple[Count, np.ndarray]:
+    """The same of columns; Unlike where spans of a point overlap."""
+    points = joined.points
+    gold = points.gold
+    count = Count()
+    private = joined.found | masked(points)
+    count.points["private"] = int((points.train & private).sum())
+    count.points["public"] = int((points.train & ~private).sum())
+    is_planted = planted(points)
+    # what counts as a secret
+    numbers, names = joined.labels(points.cursor, gold)
+    of_planted = is_planted[gold.line]
+    counts = points.train[gold.line]
+    if labels is not None:
+        counts &= of_planted | np.isin(
+            numbers, [names.index(name) for name in labels if name in names]
+        )
+    start, end = (column[counts] for column in joined.placed(gold, gold.line))
+    line = gold.line[counts]
+    # what the policy flags, and whether a secret is in it
+    first, last = joined.placed(joined.spans, joined.span_line)
+    flagged, kinds = joined.labels(joined.found_by, joined.spans)
+    real = (points.train & ~is_planted)[joined.span_line]
+    true = real & touched(first, last, start, end)
+    for number, kind in enumerate(kinds):
+        count.spans[kind] = int((real & (flagged == number)).sum())
+        count.true[kind] = int((true & (flagged == number)).sum())
+    missed = ~covered_at(start, end, first, last)
+    unprotected = missed & ~joined.conservative[line]
+    of_planted = of_planted[counts]
+    numbers = numbers[counts]
+    count.planted = flags(missed, unprotected, of_planted)
+    for number, name in enumerate(names):
+        which = ~of_planted & (numbers == number)
+        if which.any():
+            count.secrets[name] = flags(missed, unprotected, which)
+    counted_strings = ~of_planted
+    rest = gold.where(counts).where(counted_strings)
+    line = line[counted_strings]
+    authors, people = numbered(points.cursor.strings(points.owner))
+    records = records_of(
+        Occurrences(
+            line=line,
+            string=strings(points, rest, line),
+            author=authors[line],
+            label=numbers[counted_strings],
+            fresh=~np.isin(points.at[line], copies),
+            missed=missed[counted_strings],
+            unprotected=unprotected[counted_strings],
+        ),
+        people,
+        names,
+        digested,
+    )
+    return count, records
+
+
+def flags(missed: np.ndarray, unprotected: np.ndarray, which: np.ndarray) -> Flags:
+    """How many of some secrets there are."""
+    return Flags(int(which.sum()), int((missed & which).sum()), int((unprotected & which).sum()))
+
+
+def of_rows(
+    digested: Callable[[bytes], bytes],
+    copies: Offsets,
+    spans: Path,
+    labels: list[str] | None,
+    shard: Range,
+) -> tuple[Count, np.ndarray]:
+    """The same, row by row."""
     count = Count()
     strings = Strings()
     later = frozenset(copies.within(shard).tolist())

@@ -5,14 +5,18 @@ private: its line says conservative and failed, and the number of failures goes 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 
-from confide.data.redaction import Finding, batch_finder_of, finder_of
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from confide.data.redaction import Finding, batch_finder_of, column_finder_of
+from confide.files import arrays, columns
 from confide.files.io import Range, dump_lines, write_pieces
 from confide.files.rows import located_rows
-from confide.files.shards import scatter, shards
+from confide.files.shards import no_collection, scatter, shards
 from confide.output.escaping import warn
 from confide.specs import RedactSpec
 
@@ -20,6 +24,7 @@ CACHE_TEXTS = 1 << 16  # dialogue repeats itself: most turns of a support corpus
 CACHE_LENGTH = 256  # characters; longer texts seldom repeat and would fill the memory
 BATCH = 512  # points that a batched policy sees at once
 
+Columns = Callable[[pa.StringArray], list[Finding]]
 Rows = Iterator[tuple[int, tuple[str, str]]]  # byte at which the point begins, key and text
 
 
@@ -50,29 +55,55 @@ def finder_in(spec: RedactSpec) -> Callable[[Range], tuple[bytes, int]]:
 
     It also counts the texts that a policy failed on.
     """
-    batched = batch_finder_of(spec)
-    if batched is None:
-        found_in = partial(findings, find=remembering(finder_of(spec)))
-    else:
-        found_in = partial(batches, find=batched)
+    find = batch_finder_of(spec)
+    if find is None:
+        in_columns = column_finder_of(spec)
+
+        def lines(shard: Range) -> tuple[bytes, int]:
+            with no_collection():
+                return lines_in(in_columns, shard)
+
+        return lines
 
     def look(shard: Range) -> tuple[bytes, int]:
-        lines = list(found_in(located_rows(shard, "key", "text")))
+        lines = list(batches(located_rows(shard, "key", "text"), find))
         return dump_lines(lines), sum("failed" in finding for finding in lines)
 
     return look
 
 
-def remembering(find: Callable[[str], Finding]) -> Callable[[str], Finding]:
-    """The same function, which is asked of short texts once."""
-    cached = lru_cache(maxsize=CACHE_TEXTS)(find)
-    return lambda text: cached(text) if len(text) <= CACHE_LENGTH else find(text)
+def lines_in(find: Columns, shard: Range) -> tuple[bytes, int]:
+    """Lines of the output for a shard, each different text of which is looked at once."""
+    try:
+        points = columns.points(shard, columns.LONG)
+    except columns.Unlike:
+        found = list(findings(located_rows(shard, "key", "text"), find))
+        return dump_lines(found), sum("failed" in finding for finding in found)
+    texts = points.texts.dictionary_encode()
+    found = find(texts.dictionary)
+    written = arrays.texts([orjson.dumps(finding)[1:-1].decode() for finding in found])
+    which = arrays.from_integers(texts.indices)
+    places = np.flatnonzero(np.fromiter(map(bool, found), bool, len(found))[which])
+    failed = np.fromiter(("failed" in finding for finding in found), bool, len(found))
+    lines = arrays.lines(
+        '{"key":"',
+        points.keys.take(arrays.integers(places)),
+        '",',
+        written.take(arrays.integers(which[places])),
+        ',"at":',
+        arrays.digits(points.at[places]),
+        "}\n",
+    )
+    return lines, int(failed[which].sum())
 
 
-def findings(rows: Rows, find: Callable[[str], Finding]) -> Iterator[Finding]:
-    """Lines of the output."""
-    for at, (key, text) in rows:
-        if finding := find(text):
+def findings(rows: Rows, find: Columns) -> Iterator[Finding]:
+    """Lines of the output, row by row."""
+    located = list(rows)
+    texts = list(dict.fromkeys(text for _, (_, text) in located))
+    found = dict(zip(texts, find(arrays.texts(texts)), strict=True))
+    for at, (key, text) in located:
+        if finding := found[text]:
             yield {"key": key, **finding, "at": at}
 
 

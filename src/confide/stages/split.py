@@ -7,18 +7,21 @@ that straddles two points is cut into both.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from confide.corpora import READERS, lines, messages
 from confide.corpora.lines import AUTOMATIC
 from confide.errors import InputError
 from confide.files.io import dump_lines, write_pieces
-from confide.files.shards import scatter
+from confide.files.shards import no_collection, scatter
 from confide.specs import LinesSpec, MessagesSpec, SplitSpec
+from confide.text import turns as turns_of
 from confide.types import Record, Span
 
 Range = tuple[int, int]  # half-open, in characters of the document
@@ -180,14 +183,43 @@ def cut(
     counts: dict[str, int] = {}
     parts: list[bytes | Record] = []
     seen: Counter[str] = Counter()
-    written = bytearray()
-    for record in lines.records(plan, shard):
-        if plan.returns(record.doc):
-            parts += [bytes(written), record]
-            written.clear()
-        else:
-            written += dump_lines(points(spec, record, counts, seen))
-    return [*parts, bytes(written)], seen
+    batch: list[Record] = []
+    with no_collection():
+        for record in lines.records(plan, shard):
+            if plan.returns(record.doc):
+                parts += [written(spec, batch, counts, seen), record]
+                batch.clear()
+            else:
+                batch.append(record)
+        return [*parts, written(spec, batch, counts, seen)], seen
+
+
+def written(
+    spec: SplitSpec, records: Sequence[Record], counts: dict[str, int], seen: Counter[str]
+) -> bytes:
+    """Lines of the output for documents: those that can be are cut at once, others one by one."""
+    if spec.point != "turn":
+        return b"".join(dump_lines(points(spec, record, counts, seen)) for record in records)
+    names = Counter(record.doc for record in records)
+    once = [names[record.doc] == 1 for record in records]
+    together = (turns_of.plain(records) & np.array(once, bool)).tolist()
+    some = [record for record, plain in zip(records, together, strict=True) if plain]
+    if not some:
+        return b"".join(dump_lines(points(spec, record, counts, seen)) for record in records)
+    cut_ = turns_of.cut(some, [counts.get(record.doc, 0) for record in some])
+    content = memoryview(cut_.content)
+    pieces: list[bytes | memoryview] = []
+    number = 0
+    for record, plain in zip(records, together, strict=True):
+        if not plain:
+            pieces.append(dump_lines(points(spec, record, counts, seen)))
+            continue
+        pieces.append(content[cut_.edges[number] : cut_.edges[number + 1]])
+        if not record.doc.startswith(AUTOMATIC):
+            counts[record.doc] = counts.get(record.doc, 0) + cut_.counts[number]
+        seen[record.split] += cut_.counts[number]
+        number += 1
+    return b"".join(pieces)
 
 
 def cuts(

@@ -5,22 +5,64 @@ merge two points and neighbouring corpora would no longer align (CRT A.6).
 """
 
 import hashlib
-import hmac
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from confide.files import arrays
+from confide.files.buckets import DIGEST, KEYED
+from confide.files.columns import Points
 from confide.types import MASK
 
 Place = TypeVar("Place")  # what a point is called: its key, or the byte at which it begins
+BLOCK = 64  # bytes of SHA-1's, and of the key
+INNER = bytes(byte ^ 0x36 for byte in range(256))  # RFC 2104
+OUTER = bytes(byte ^ 0x5C for byte in range(256))
 
 
 def digest(name: str) -> Callable[[bytes], bytes]:
     """20-byte digest function: SHA-1, or HMAC-SHA-1 under a fresh random key."""
     if name == "hmac-sha1":
-        key = secrets.token_bytes(64)
-        return lambda text: hmac.digest(key, text, "sha1")
+        return keyed(secrets.token_bytes(BLOCK))
     return lambda text: hashlib.sha1(text).digest()
+
+
+def keyed(key: bytes) -> Callable[[bytes], bytes]:
+    """HMAC-SHA-1 under a key of BLOCK bytes, which is hashed once and not for each text."""
+    inner = hashlib.sha1(key.translate(INNER))
+    outer = hashlib.sha1(key.translate(OUTER))
+
+    def digested(text: bytes) -> bytes:
+        within = inner.copy()
+        within.update(text)
+        whole = outer.copy()
+        whole.update(within.digest())
+        return whole.digest()
+
+    return digested
+
+
+def apart(
+    points: Points, chosen: np.ndarray, digested: Callable[[bytes], bytes]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Records KEYED of those of chosen points (N,) that can be copies of one another.
+
+    First those of the first of each text, then those of the others.
+    """
+    masked = arrays.from_booleans(pc.match_substring(points.texts, MASK))
+    places = np.flatnonzero(points.train & chosen & ~masked)
+    encoded = points.texts.take(arrays.integers(places)).dictionary_encode()
+    texts = arrays.from_integers(encoded.indices)  # numbered by their first appearance
+    is_first = np.diff(np.maximum.accumulate(texts), prepend=-1) > 0
+    unique = map(digested, encoded.dictionary.cast(pa.binary()).to_pylist())
+    records = np.empty(len(places), KEYED)
+    records["digest"] = np.frombuffer(b"".join(unique), f"S{DIGEST}")[texts]
+    records["at"] = points.at[places]
+    return records[is_first], records[~is_first]
 
 
 def digests(

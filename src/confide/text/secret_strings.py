@@ -6,11 +6,14 @@ line for a string and an author says where it stands; one for a string under a l
 is missed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
+from confide.files import arrays
 from confide.files.buckets import DIGEST
 
 NOBODY = b""  # the author of points without one: each might be anybody's
@@ -102,6 +105,54 @@ class Strings:
         for (string, label), flags in self.flags.items():
             rows.append((digested(string.encode()), NOBODY, digested(label.encode()), 0, 0, *flags))
         return np.array(rows, COUNTED)
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """Where secret strings stand in the points of a shard: columns (G,)."""
+
+    line: np.ndarray  # the point
+    string: pa.StringArray
+    author: np.ndarray  # numbers of names; -1: nobody
+    label: np.ndarray  # numbers of names
+    fresh: np.ndarray  # bool: the text is no copy
+    missed: np.ndarray  # bool
+    unprotected: np.ndarray  # bool
+
+
+def records_of(
+    there: Occurrences,
+    authors: Sequence[str],
+    labels: Sequence[str],
+    digested: Callable[[bytes], bytes],
+) -> np.ndarray:
+    """An array of COUNTED, as `Strings` makes it, in another order."""
+    encoded = there.string.dictionary_encode()
+    string = arrays.from_integers(encoded.indices).astype(np.int64)
+    names = [digested(text) for text in encoded.dictionary.cast(pa.binary()).to_pylist()]
+    strings = np.array(names, f"S{DIGEST}")
+    # -1, which is nobody, is the last one
+    people = np.array([*(digested(name.encode()) for name in authors), NOBODY], f"S{DIGEST}")
+    kinds = np.array([digested(name.encode()) for name in labels], f"S{DIGEST}")
+    # a string counts once in a point
+    _, once = np.unique(there.line * len(strings) + string, return_index=True)
+    pairs = string[once] * len(people) + there.author[once] % len(people)
+    pair, of_pair = np.unique(pairs, return_inverse=True)
+    flag, of_flag = np.unique(string * len(kinds) + there.label, return_inverse=True)
+    places = np.zeros(len(pair), COUNTED)
+    flags = np.zeros(len(flag), COUNTED)
+    if len(pair):
+        places["digest"] = strings[pair // len(people)]
+        places["author"] = people[pair % len(people)]
+        places["label"] = PLACES
+        places["points"] = np.bincount(of_pair)
+        places["texts"] = np.bincount(of_pair, there.fresh[once])
+        flags["digest"] = strings[flag // len(kinds)]
+        flags["author"] = NOBODY
+        flags["label"] = kinds[flag % len(kinds)]
+        flags["missed"] = np.bincount(of_flag, there.missed) > 0
+        flags["unprotected"] = np.bincount(of_flag, there.unprotected) > 0
+    return np.concatenate([places, flags])
 
 
 def shown(records: np.ndarray) -> Shown:

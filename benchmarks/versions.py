@@ -1,0 +1,136 @@
+"""The data stages of this version beside those of another one: seconds, bytes written, memory.
+
+    git worktree add --detach /tmp/confide-0.1.0 4f834a3
+    python benchmarks/versions.py --base /tmp/confide-0.1.0/src --mb 20
+
+Every stage of either version runs in a process of its own, the two versions in turn, on corpora
+made by `data_stages.py`. Seconds are of the processor, imports left out, the least of all rounds:
+whoever shares the machine only adds. Each version reads what it wrote itself; a stage whose files
+differ from the other's is named in `differ`.
+"""
+
+import os
+
+os.environ |= {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from data_stages import POINTS, dialogues, flags_of, jobs, write_lines
+from machine import machine
+
+HERE = Path(__file__).resolve().parent
+RUN = "import json, sys; from data_stages import run; print(json.dumps(run(*json.load(sys.stdin))))"
+VERSIONS = ("base", "now")
+COUNTED = ("recall", "neighbours")  # whose counts both versions write, among other things
+# Counts that both versions write under these names.
+COUNTS = ("occurrences", "unique", "planted", "pools", "spans", "sampled", "misaligned")
+
+
+def measured(source: Path, name: str, flags: list[str]) -> dict[str, float]:
+    """Processor seconds and peak memory of one stage of the version in `source`."""
+    path = os.pathsep.join((str(source), str(HERE)))
+    result = subprocess.run(
+        [sys.executable, "-c", RUN],
+        input=json.dumps([name, flags]),
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    if result.returncode:
+        raise RuntimeError(f"{name} of {source}: {result.stderr}")
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def written(name: str, paths: dict[str, Path], inputs: set[Path]) -> Iterator[str]:
+    """Digests of what a stage wrote; of measurements, their counts."""
+    for path in paths.values():
+        if path in inputs:
+            continue
+        content = path.read_bytes()
+        if name in COUNTED:
+            found = json.loads(content)
+            content = json.dumps([found.get(count) for count in COUNTS]).encode()
+        yield hashlib.sha256(content).hexdigest()
+
+
+def compare(sources: dict[str, Path], mb: float, point: str, rounds: int, folder: Path) -> Any:
+    """Every stage of both versions on `mb` megabytes of text, cut into points."""
+    from confide.text.tokenizer import save, train_bpe
+
+    turns = (text for some in dialogues(0.5, seed=1) for text, _ in some)
+    tokenizer = train_bpe(turns, 1024)
+    raw = folder / "raw.jsonl"
+    size = write_lines(mb, raw)
+    work = {}
+    for version in sources:
+        at = folder / version
+        at.mkdir()
+        save(tokenizer, at / "tokenizer.json")
+        os.link(raw, at / "raw.jsonl")
+        work[version] = list(jobs(at, point))
+    stages: dict[str, Any] = {}
+    for index, (name, _, paths) in enumerate(work["now"]):
+        seconds: dict[str, list[float]] = {version: [] for version in sources}
+        peak = dict.fromkeys(sources, 0.0)
+        digests = {}
+        for round_ in range(rounds):
+            for version in VERSIONS if round_ % 2 else reversed(VERSIONS):
+                inputs = {path for path in (folder / version).iterdir() if round_ == 0}
+                _, spec, paths = work[version][index]
+                found = measured(sources[version], name, flags_of(name, spec, paths, 1))
+                seconds[version].append(found["cpu_seconds"])
+                peak[version] = max(peak[version], found["peak_mb"])
+                if round_ == 0:
+                    digests[version] = list(written(name, paths, inputs))
+        least = {version: min(found) for version, found in seconds.items()}
+        stages[name] = {
+            "mb_per_s": {version: size / found for version, found in least.items()},
+            "seconds": least,
+            "ratio": least["base"] / least["now"],
+            "peak_mb": peak,
+            "same": digests["base"] == digests["now"],
+        }
+        print(
+            f"{point:9} {name:10} {size / least['base']:6.1f} -> {size / least['now']:6.1f} MB/s "
+            f"{stages[name]['ratio']:5.2f}x  {peak['base']:4.0f} -> {peak['now']:4.0f} MB  "
+            f"{'same' if stages[name]['same'] else 'DIFFERENT'}",
+            flush=True,
+        )
+    total = {
+        version: sum(row["seconds"][version] for row in stages.values()) for version in sources
+    }
+    print(f"{point:9} {'together':10} {total['base'] / total['now']:5.2f}x", flush=True)
+    return {"megabytes": size, "stages": stages, "seconds": total}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--base", type=Path, required=True, help="src of the other version")
+    parser.add_argument("--mb", type=float, default=20.0, help="megabytes of text")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--point", choices=POINTS, nargs="+", default=POINTS)
+    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".json"))
+    arguments = parser.parse_args()
+    sources = {"base": arguments.base.resolve(), "now": HERE.parent / "src"}
+    about = machine("numpy", "orjson", "pyarrow", "safetensors", "tokenizers")
+    result: dict[str, Any] = {"hardware": about, "cases": {}}
+    for point in arguments.point:
+        with tempfile.TemporaryDirectory() as folder:
+            result["cases"][point] = compare(
+                sources, arguments.mb, point, arguments.rounds, Path(folder)
+            )
+        arguments.output.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

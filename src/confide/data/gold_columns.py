@@ -1,0 +1,161 @@
+"""What the neighbour test reads of a corpus, from columns: gold secrets, and points like theirs.
+
+It reads all of a corpus to look at a sample. Shards that are not as our stages write them are read
+row by row, by the functions of `neighbours.py`, which say what is to be found.
+"""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from confide.data.neighbours import Kind, Secret, counted, place_of, secrets_of
+from confide.data.occurrences import planted
+from confide.data.partitioning import Raw
+from confide.files import arrays, columns
+from confide.files.columns import Points, Spans, Unlike
+from confide.files.io import Range
+from confide.files.rows import read_rows
+from confide.types import SPLITS
+
+
+@dataclass(frozen=True)
+class Gold:
+    """Gold secrets of the training points of a shard, in file order: columns (G,)."""
+
+    points: Points
+    spans: Spans
+    line: np.ndarray  # the point of each
+    kind: np.ndarray  # of kinds
+    kinds: list[Kind]
+
+    def counts(self) -> Counter[Kind]:
+        """How many there are of each kind."""
+        sizes = np.bincount(self.kind, minlength=len(self.kinds)).tolist()
+        return Counter({kind: size for kind, size in zip(self.kinds, sizes, strict=True) if size})
+
+    def hashes(self, seed: int) -> np.ndarray:
+        """(G,) uint64: keyed hashes of their places, by which they are drawn."""
+        places = pc.binary_join_element_wise(
+            arrays.digits(self.spans.start),
+            arrays.digits(self.spans.end),
+            self.points.keys.take(arrays.integers(self.line)),
+            arrays.text(" "),
+        )
+        keyed = hashlib.blake2b(key=str(seed).encode(), digest_size=8)
+        digests = [place_of(keyed, place) for place in places.cast(pa.binary()).to_pylist()]
+        return np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
+
+    def secrets(self, chosen: np.ndarray) -> Iterator[Secret]:
+        """Those at some places."""
+        of_points = arrays.integers(self.line[chosen])
+        return map(
+            Secret,
+            self.points.keys.take(of_points).to_pylist(),
+            self.points.texts.take(of_points).to_pylist(),
+            self.spans.start[chosen].tolist(),
+            self.spans.end[chosen].tolist(),
+            [self.kinds[kind].label for kind in self.kind[chosen].tolist()],
+        )
+
+
+def gold_of(shard: Range, labels: Collection[str] | None) -> Gold:
+    """Secrets of these labels, and planted ones; None: all. Unlike where two overlap."""
+    points = columns.points(shard)
+    gold = points.gold
+    line = gold.line
+    # neither empty ones nor one that is named twice
+    same_line = line[1:] == line[:-1]
+    if (gold.start >= gold.end).any() or (same_line & (gold.start[1:] < gold.end[:-1])).any():
+        raise Unlike
+    encoded = points.cursor.strings(gold.label).dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    number = arrays.from_integers(encoded.indices)
+    is_planted = planted(points)[line]
+    wanted = np.array([labels is None or name in labels for name in names], bool)
+    chosen = points.train[line] & (is_planted | wanted[number])
+    kinds = [Kind(*pair) for pair in ((False, name) for name in names)]
+    kinds += [Kind(True, name) for name in names]
+    kind = number + len(names) * is_planted
+    return Gold(points, gold.where(chosen), line[chosen], kind[chosen], kinds)
+
+
+def counts_in(shards: Iterable[Range], labels: Collection[str] | None) -> Counter[Kind]:
+    """How many secrets there are of each kind."""
+    counts: Counter[Kind] = Counter()
+    for shard in shards:
+        try:
+            counts.update(gold_of(shard, labels).counts())
+        except Unlike:
+            counts.update(counted(chosen(secrets_of(read(shard)), labels)))
+    return counts
+
+
+def chosen(secrets: Iterable[Secret], labels: Collection[str] | None) -> Iterator[Secret]:
+    """Secrets of these labels, and planted ones; None: all."""
+    return (
+        secret
+        for secret in secrets
+        if labels is None or secret.kind.planted or secret.label in labels
+    )
+
+
+def read(source: Path | Range) -> Iterator[Raw]:
+    """Points, file order."""
+    return map(Raw._make, read_rows(source, *Raw._fields))
+
+
+def likely(
+    shards: Iterable[Range],
+    labels: Collection[str] | None,
+    wanted: Mapping[Kind, int],
+    seed: int,
+) -> Iterator[Secret]:
+    """Secrets in file order, among them all that `draw` draws of all.
+
+    Of each kind, those are left out whose hashes are larger than those of as many as are wanted.
+    """
+    least: dict[Kind, np.ndarray] = defaultdict(lambda: np.zeros(0, np.uint64))
+    for shard in shards:
+        try:
+            gold = gold_of(shard, labels)
+        except Unlike:
+            yield from chosen(secrets_of(read(shard)), labels)
+            continue
+        hashes = gold.hashes(seed)
+        may = np.zeros(len(hashes), bool)
+        for number, kind in enumerate(gold.kinds):
+            of_kind = gold.kind == number
+            if of_kind.any() and wanted[kind]:
+                known = np.sort(np.concatenate([least[kind], hashes[of_kind]]))[: wanted[kind]]
+                least[kind] = known
+                may |= of_kind & (hashes <= known[-1])
+        yield from gold.secrets(np.flatnonzero(may))
+
+
+def alike(shards: Iterable[Range], texts: Collection[str]) -> Iterator[Raw]:
+    """Training points with one of some texts, in file order, and others."""
+    looked_for = arrays.texts(list(texts))
+    for shard in shards:
+        try:
+            points = columns.points(shard)
+        except Unlike:
+            yield from read(shard)
+            continue
+        found = arrays.from_booleans(pc.is_in(points.texts, looked_for))
+        places = arrays.integers(np.flatnonzero(found & points.train))
+        yield from _raws(points, places)
+
+
+def _raws(points: Points, places: pa.Int64Array) -> Iterator[Raw]:
+    """Points without their gold spans."""
+    some = (points.keys, points.texts, *map(points.cursor.strings, (points.domain, points.owner)))
+    for key, text, domain, owner in zip(
+        *(column.take(places).to_pylist() for column in some), strict=True
+    ):
+        yield Raw(key, text, SPLITS[0], domain, owner, [])

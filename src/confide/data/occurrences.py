@@ -1,0 +1,127 @@
+"""Gold secrets of a shard beside what the policies found, as columns.
+
+Places of characters count through all texts of the shard, so that those of one text are apart from
+those of another. Shapes: N points, G gold spans, S spans of the policy.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from confide.files import arrays, columns
+from confide.files.columns import Findings, Points, Spans, Unlike
+from confide.files.io import Range
+from confide.text.planted import STARTS, is_planted_key
+from confide.types import MASK
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The points of a shard, and what the policies say of each."""
+
+    points: Points
+    base: np.ndarray  # (N,) place of the first character of each text
+    found: np.ndarray  # (N,) bool: the policies say something
+    conservative: np.ndarray  # (N,) bool
+    found_by: columns.Cursor  # over the lines of findings
+    spans: Spans
+    span_line: np.ndarray  # (S,) the point of each span
+
+    def placed(self, spans: Spans, line: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where spans of some points begin and end among all characters; Unlike unless each lies
+        behind the one before.
+        """
+        start = self.base[line] + spans.start
+        end = self.base[line] + spans.end
+        if (start >= end).any() or (start[1:] < end[:-1]).any():
+            raise Unlike
+        return start, end
+
+    def labels(self, cursor: columns.Cursor, spans: Spans) -> tuple[np.ndarray, list[str]]:
+        """Numbers of the labels of spans, and what they stand for."""
+        encoded = cursor.strings(spans.label).dictionary_encode()
+        return arrays.from_integers(encoded.indices), encoded.dictionary.to_pylist()
+
+
+def joined(points: Points, said: Findings) -> Joined:
+    """Points with their findings; Unlike where these are not in the order of the points."""
+    place = points.places(said.at, said.key, said.cursor)
+    line = place[said.spans.line]
+    if (said.spans.end > points.lengths[line]).any():
+        raise Unlike
+    found = np.zeros(len(points), bool)
+    found[place] = True
+    conservative = np.zeros(len(points), bool)
+    conservative[place] = said.conservative
+    sizes = points.lengths + 2
+    base = np.cumsum(sizes) - sizes
+    return Joined(points, base, found, conservative, said.cursor, said.spans, line)
+
+
+def masked(points: Points) -> np.ndarray:
+    """(N,) bool: points whose text holds <MASK>."""
+    return arrays.from_booleans(pc.match_substring(points.texts, MASK))
+
+
+def planted(points: Points) -> np.ndarray:
+    """(N,) bool: points that the tool planted."""
+    named = np.zeros(len(points), bool)
+    for start in STARTS:
+        named |= points.named(start)
+    places = np.flatnonzero(named)
+    keys = points.keys.take(arrays.integers(places)).to_pylist()
+    named[places] = [is_planted_key(key) for key in keys]
+    return named
+
+
+def covered(start: np.ndarray, end: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Whether spans, each behind the one before, cover every character of ranges."""
+    if not len(first):
+        return np.zeros(len(start), bool)
+    begins = np.append(True, first[1:] > last[:-1])
+    run = np.searchsorted(first[begins], start, side="right") - 1
+    run_ends = last[np.append(np.flatnonzero(begins)[1:] - 1, len(last) - 1)]
+    return (run >= 0) & (run_ends[run] >= end)
+
+
+def touched(start: np.ndarray, end: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Whether ranges share a character with one of some spans, each behind the one before."""
+    return np.searchsorted(first, end, side="left") > np.searchsorted(last, start, side="right")
+
+
+def strings(points: Points, spans: Spans, line: np.ndarray) -> pa.StringArray:
+    """The texts of gold spans, each behind the one before."""
+    if points.cursor.ascii and not len(points.cursor.escapes):
+        begin = points.text.start[line]
+        return arrays.slices(points.cursor.raw, begin + spans.start, begin + spans.end)
+    content, edges = arrays.content_of(points.texts)
+    start, end = in_bytes(points, spans, line)
+    return arrays.slices(content, edges[line] + start, edges[line] + end)
+
+
+def in_bytes(points: Points, spans: Spans, line: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where spans of characters begin and end in the UTF-8 of their texts."""
+    start = spans.start.copy()
+    end = spans.end.copy()
+    wide = np.flatnonzero((points.sizes != points.lengths)[line])
+    for place, text in zip(
+        wide.tolist(), points.texts.take(arrays.integers(line[wide])).to_pylist(), strict=True
+    ):
+        start[place] = len(text[: start[place]].encode())
+        end[place] = len(text[: end[place]].encode())
+    return start, end
+
+
+def numbered(names: pa.StringArray) -> tuple[np.ndarray, list[str]]:
+    """(N,) numbers of names, -1 for null, and the names in the order of their appearance."""
+    encoded = names.dictionary_encode()
+    null = arrays.from_booleans(pc.is_null(encoded.indices))
+    numbers = np.where(null, -1, arrays.from_integers(encoded.indices))
+    return numbers, encoded.dictionary.to_pylist()
+
+
+def read(shard: Range, findings: Range) -> Joined:
+    """Points and findings of a shard; Unlike where they are not as our stages write them."""
+    return joined(columns.points(shard), columns.findings(findings))

@@ -1,0 +1,187 @@
+"""Points, findings and copies as columns, against the parser that reads them row by row."""
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from confide.errors import InputError
+from confide.files import columns
+from confide.files.columns import Unlike
+from confide.files.io import Range
+from confide.files.rows import Copy, Found, Join, read_rows
+
+FIELDS = ("key", "text", "doc", "split", "domain", "owner", "gold", "canary")
+texts = st.text(st.sampled_from('ab "\\/\n\té€😀<MASK>\x7f'), max_size=12)
+names = st.text(st.sampled_from("abé:-/ "), max_size=6)
+
+
+@st.composite
+def points(draw):
+    text = draw(texts)
+    edges = sorted(draw(st.lists(st.integers(0, len(text)), max_size=4)))
+    spans = [
+        [start, end, draw(st.sampled_from(["name", "é", "a b"])), 1.0]
+        for start, end in zip(edges[::2], edges[1::2], strict=False)
+    ]
+    values = (
+        draw(names),
+        text,
+        draw(names),
+        draw(st.sampled_from(["train", "valid", "test"])),
+        draw(st.none() | names),
+        draw(st.none() | names),
+        spans,
+        draw(st.none() | st.sampled_from([0, 7, 123])),
+    )
+    return dict(zip(FIELDS, values, strict=True))
+
+
+def lines(rows):
+    return b"".join(orjson.dumps(row) + b"\n" for row in rows)
+
+
+def as_rows(read):
+    """Points of columns as the parser gives them."""
+    cursor = read.cursor
+    labels = cursor.strings(read.gold.label).to_pylist()
+    spans = [[] for _ in range(len(read))]
+    for line, start, end, label in zip(
+        read.gold.line, read.gold.start.tolist(), read.gold.end.tolist(), labels, strict=True
+    ):
+        spans[line].append((start, end, label, 1.0))
+    return [
+        *zip(
+            read.keys.to_pylist(),
+            read.texts.to_pylist(),
+            cursor.strings(read.doc).to_pylist(),
+            [("train", "valid", "test")[index] for index in read.split],
+            cursor.strings(read.domain).to_pylist(),
+            cursor.strings(read.owner).to_pylist(),
+            spans,
+            strict=True,
+        )
+    ]
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(points(), max_size=5))
+def test_columns_are_what_the_parser_reads(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("points") / "points.jsonl"
+    path.write_bytes(lines(rows))
+    read = columns.points(Range(path))
+    assert as_rows(read) == list(read_rows(path, *FIELDS[:7]))
+    assert read.canary.tolist() == [row["canary"] is not None for row in rows]
+    assert read.lengths.tolist() == [len(row["text"]) for row in rows]
+    content = path.read_bytes()
+    starts = [at for at in range(len(content)) if not at or content[at - 1 : at] == b"\n"]
+    assert read.at.tolist() == starts
+
+
+def test_a_part_of_a_file_is_read_with_the_places_of_the_whole(tmp_path):
+    row = dict.fromkeys(FIELDS) | {"text": "hi", "doc": "d", "split": "train", "gold": []}
+    path = tmp_path / "points.jsonl"
+    path.write_bytes(lines([row | {"key": f"d:{number}"} for number in range(3)]))
+    size = len(path.read_bytes()) // 3
+    read = columns.points(Range(path, size, 2 * size))
+    assert read.keys.to_pylist() == ["d:1"] and read.at.tolist() == [size]
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    points(),
+    st.integers(0, 10**6),
+    st.sampled_from([*b'"\\,:[]{}019 \n-.eu', 0, 0xC3, 0xFF]),
+    st.booleans(),
+)
+def test_a_line_with_a_wrong_byte_is_left_to_the_parser(tmp_path_factory, row, place, byte, insert):
+    """Whatever columns read, the parser reads too, and the same."""
+    content = bytearray(lines([row, row]))
+    place %= len(content)
+    content[place : place + (not insert)] = bytes([byte])
+    path = tmp_path_factory.mktemp("points") / "points.jsonl"
+    path.write_bytes(content)
+    try:
+        read = as_rows(columns.points(Range(path)))
+    except Unlike:
+        return
+    assert read == list(read_rows(path, *FIELDS[:7]))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"gold":[[0,2', '"gold":[[00,2'),
+        ('"gold":[[0,2', '"gold":[[0,9'),
+        ('"gold":[[0,2', '"gold":[[-1,2'),
+        ('"gold":[[0,2', '"gold":[[2,0'),
+        ('"gold":[[0,2', '"gold":[,[0,2'),
+        (",1.0]]", ",1.5]]"),
+        (",1.0]]", ",1.0],]"),
+        ('"canary":null', '"canary":01'),
+        ('"canary":null', '"canary":1.5'),
+        ('"canary":null', '"canary":null,"gold":[]'),
+        ('"split":"train"', '"split":"tests"'),
+        ('"key":"d:0"', '"key":"d\\u003a0"'),
+        ('"text":"hi', '"text":"hi\\x'),
+    ],
+)
+def test_what_is_not_as_we_write_it_is_no_column(tmp_path, before, after):
+    row = dict.fromkeys(FIELDS) | {"key": "d:0", "text": "hi", "doc": "d", "split": "train"}
+    content = lines([row | {"gold": [[0, 2, "name", 1.0]]}]).decode()
+    assert before in content
+    path = tmp_path / "points.jsonl"
+    path.write_text(content)
+    assert len(columns.points(Range(path))) == 1
+    path.write_text(content.replace(before, after))
+    with pytest.raises(Unlike):
+        columns.points(Range(path))
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.lists(st.tuples(names, st.integers(0, 10**12), st.booleans()), max_size=4),
+    st.none() | st.tuples(st.integers(0, 10**6), st.sampled_from(b'",:[]{}019 ttf')),
+)
+def test_findings_and_copies_are_what_the_parser_reads(tmp_path_factory, rows, fault):
+    folder = tmp_path_factory.mktemp("found")
+    spans = [[3, 4, "x", 1.0], [5, 17, "é", 1.0]]
+    found = [
+        {"key": key, "spans": spans[: at % 3], "conservative": fires, "at": at}
+        for key, at, fires in rows
+    ]
+    copied = [{"key": key, "at": at} for key, at, _ in rows]
+    for kind, row_kind, written in (("found", Found, found), ("copy", Copy, copied)):
+        content = bytearray(lines(written))
+        if fault and content:
+            content[fault[0] % len(content)] = fault[1]
+        path = folder / f"{kind}.jsonl"
+        path.write_bytes(content)
+        try:
+            read = columns.findings if kind == "found" else columns.copies
+            these = read(Range(path))
+        except Unlike:
+            assert fault
+            continue
+        expected = _all(row_kind, path)
+        assert these.cursor.strings(these.key).to_pylist() == [row.key for row in expected]
+        assert these.at.tolist() == list(read_rows(path, "at"))
+        if kind == "found":
+            assert these.conservative.tolist() == [row.conservative for row in expected]
+            assert these.spans.counts.tolist() == [len(row.spans) for row in expected]
+            assert list(zip(these.spans.start, these.spans.end, strict=True)) == [
+                (start, end) for row in expected for start, end, _, _ in row.spans
+            ]
+
+
+def _all(kind, path):
+    join = Join(kind, path)
+    found = []
+    while join.row is not None:
+        found.append(join.take(join.key))
+    return found
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        columns.points(Range(tmp_path / "none.jsonl"))

@@ -1,0 +1,137 @@
+"""A screen never rules out a text in which the expression matches."""
+
+import re
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from confide.data.redaction import alone, column_finder, column_finder_of, finder_of
+from confide.files import arrays
+from confide.policies import detector, policy, screen_of
+from confide.policies.screen import screen
+from confide.specs import RedactSpec, RegexPolicySpec
+
+SIGNS = "ab K1_ .-\n\té\u017f\u212a\u0663İ"
+ATOMS = [
+    *("a", "b", "K", "k", "s", "é", "İ", "_", " ", r"\.", "."),
+    *(r"\d", r"\D", r"\w", r"\W", r"\s", r"\S", r"\b", r"\B", "^", "$", r"\A", r"\Z"),
+    *("[ab]", "[^a]", r"[\d_]", r"[^\w]", "[a-é]", "[K-k]", r"[^\s\d]"),
+]
+patterns = st.recursive(
+    st.sampled_from(ATOMS),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map("".join),
+        st.lists(inner, min_size=2, max_size=3).map(lambda some: f"(?:{'|'.join(some)})"),
+        st.tuples(
+            inner,
+            st.sampled_from(["*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{,2}", "*+", "?+"]),
+        ).map(lambda pair: f"(?:{pair[0]}){pair[1]}"),
+        inner.map(lambda one: f"(?={one})"),
+        inner.map(lambda one: f"(?!{one})"),
+        inner.map(lambda one: f"(?>{one})"),
+        inner.map(lambda one: rf"({one})\1"),
+        inner.map(lambda one: f"(?i:{one})"),
+        st.sampled_from(["a", "[^b]", r"\d", "é", r"\b"]).map(lambda one: f"(?<={one})"),
+        st.sampled_from(["a", "[^b]", r"\d", "é"]).map(lambda one: f"(?<!{one})"),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    patterns,
+    st.sampled_from(["", "(?i)", "(?s)", "(?m)", "(?a)"]),
+    st.lists(st.text(SIGNS, max_size=6), min_size=1, max_size=4),
+)
+def test_what_re_finds_is_never_ruled_out(pattern, flags, texts):
+    try:
+        matches = re.compile(flags + pattern).search
+    except re.error:
+        assume(False)
+    may_match = screen([flags + pattern])
+    if may_match is not None:
+        may, surely = (known.tolist() for known in may_match(arrays.texts(texts)))
+        assert not [text for text, ok in zip(texts, may, strict=True) if matches(text) and not ok]
+        found = [any(match[0] for match in re.finditer(flags + pattern, text)) for text in texts]
+        assert not [
+            text for text, sure, yes in zip(texts, surely, found, strict=True) if sure > yes
+        ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found", "ruled_out"),
+    [
+        (r"\d{3}", "١٢٣", "12 3"),  # digits beyond ASCII
+        (r"\bfoo\b", "foo-é", "fo o"),
+        ("(?i)k", "\u212a", "j"),  # the sign of kelvin is a k
+        ("a|ab", "xab", "xb"),
+        (r"(?<=[.] )[A-Z]", "so. Then", "so Then"),
+        (r"(?P<q>['\"]).(?P=q)", "'x'", "x"),
+        (r"\w+@\w+", "é@é", "é at é"),
+        ("[^\\W\\d]{2}", "éé", "1 2"),
+    ],
+)
+def test_screens_rule_out_what_they_can(pattern, found, ruled_out):
+    may_match = screen([pattern])
+    assert re.search(pattern, found) and not re.search(pattern, ruled_out)
+    assert may_match(arrays.texts([found, ruled_out])).may.tolist() == [True, False]
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.sampled_from(["", r"(?=[A-Z0-9])", r"(?=[A-Z0-9])\b", r"(?<=[^.] )", r"\b"]),
+    st.sampled_from([r"\d+", "[A-Z]{2}", r"[A-Z][\w-]+ [A-Z]", "a.b", r"(?:7|[A-Z]\b)", "[^a]b"]),
+    st.lists(st.text("aAbZ7. -\n\x1f_", max_size=8), min_size=1, max_size=4),
+)
+def test_of_ascii_all_is_known_of_usual_patterns(opening, pattern, texts):
+    may, surely = screen([opening + pattern])(arrays.texts(texts))
+    found = [re.search(opening + pattern, text) is not None for text in texts]
+    ahead = "?=" in opening and pattern in ("a.b", "[^a]b", r"(?:7|[A-Z]\b)")
+    if not ahead:
+        assert may.tolist() == surely.tolist() == found
+    assert not [yes for yes, no in zip(found, ~may, strict=True) if yes and no]
+
+
+def test_an_expression_that_is_too_large_has_no_screen():
+    assert screen(["((?:a{50}){50}b){50}"]) is None
+
+
+def test_presets_and_unions_have_screens_and_other_policies_have_none():
+    numbers = {"kind": "regex", "patterns": {"digit": r"\d"}}
+    mail = {"kind": "preset", "names": ["email"]}
+    both = {"kind": "union", "policies": [numbers, mail]}
+    spec = RedactSpec(policy=both, conservative={"kind": "everything"})
+    may_match = screen_of(spec.policy)
+    assert may_match(arrays.texts(["a@b.org", "7", "none"])).may.tolist() == [True, True, False]
+    assert screen_of(spec.conservative) is None
+
+
+def test_a_number_that_fails_its_check_is_not_found_by_its_shape():
+    card = {"kind": "preset", "names": ["card"]}
+    spec = RedactSpec(policy=card, conservative=card)
+    find = column_finder_of(spec)
+    wrong, right = find(arrays.texts(["4111 1111 1111 1112", "4111 1111 1111 1111"]))
+    assert wrong == {} and right["conservative"]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.text("aB1 9-é\n", max_size=12), max_size=6), st.sampled_from([0.0, 0.5]))
+def test_screened_policies_say_what_they_say_of_each_text(texts, gamma):
+    """Of many texts at once as of one, and as without a screen."""
+    tables = {
+        "policy": {"number": r"\b\d+(?:-\d+)*\b", "name": "[A-Z][a-z]?"},
+        "conservative": {"digit": r"\d", "accent": "é"},
+    }
+    specs = {name: {"kind": "regex", "patterns": table} for name, table in tables.items()}
+    spec = RedactSpec.model_validate(specs | {"miss_rate": gamma})
+    find = column_finder_of(spec)
+    found = find(arrays.texts(texts))
+    assert found == [alone(find)(text) for text in texts] == list(map(finder_of(spec), texts))
+    if not gamma:
+        plain = column_finder(
+            policy(RegexPolicySpec(**specs["policy"])),
+            detector(RegexPolicySpec(**specs["conservative"])),
+        )
+        assert found == plain(arrays.texts(texts))

@@ -1,0 +1,48 @@
+"""Lines of many documents at once, against the function that cuts one document after the other."""
+
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from confide.files.io import dump_lines
+from confide.specs import SplitSpec
+from confide.stages.split import points, written
+from confide.types import Record, Span
+
+SPEC = SplitSpec(corpus={"reader": "lines", "path": "x.jsonl"}, point="turn")
+
+
+@st.composite
+def records(draw):
+    text = draw(st.text(st.sampled_from('ab  1\n\n."\\\té'), max_size=30))
+    edges = sorted(draw(st.lists(st.integers(0, len(text)), max_size=6, unique=True)))
+    spans = [
+        Span(
+            start,
+            end,
+            draw(st.sampled_from(["name", 'a"b', "é"])),
+            draw(st.just(1.0) | st.just(0.5)),
+        )
+        for start, end in zip(edges[::2], edges[1::2], strict=False)
+    ]
+    return Record(
+        text,
+        draw(st.sampled_from(["doc-1", "line-7", 'd"é', "d2"])),
+        author=draw(st.none() | st.sampled_from(["ann", 'a"n'])),
+        domain=draw(st.none() | st.just("bank")),
+        spans=tuple(draw(st.permutations(spans))),
+        split=draw(st.sampled_from(["train", "valid"])),
+    )
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(records(), max_size=6), st.dictionaries(st.just("d2"), st.just(3)))
+def test_turns_are_those_of_each_document(some, before):
+    counts = dict(before)
+    seen = Counter()
+    expected = b"".join(dump_lines(points(SPEC, record, counts, seen)) for record in some)
+    counts_found = dict(before)
+    seen_found = Counter()
+    assert written(SPEC, some, counts_found, seen_found) == expected
+    assert counts_found == counts and +seen_found == +seen
