@@ -6,6 +6,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from confide.errors import InputError
 from confide.methods import with_options
+from confide.methods.atdp import ATDPOptions
 from confide.spec_base import Count, Fraction, Natural, Positive, Spec
 from confide.specs.audits import GameSpec, GradientsSpec
 from confide.specs.data import Learn, ReadSpec, TextSpec, without_usual
@@ -185,6 +186,8 @@ class RecipeSpec(Spec):
         unused += [key for key in OFF if not getattr(self, key)]
         if self.noisy_filter != "subspace":
             unused.append("noisy_rank")
+        usual_of = ATDPOptions().model_dump()
+        unused += [key for key, value in usual_of.items() if getattr(self, key) == value]
         return {key: value for key, value in fields.items() if key not in unused}
 
 

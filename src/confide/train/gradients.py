@@ -21,6 +21,8 @@ from confide.dp.mechanism.randomness import (
 )
 from confide.dp.mechanism.sampling import generator
 from confide.dp.mechanism.update import discrete_gradient, exact_gradient, noisy_gradient
+from confide.dp.mechanism.weighted import by_scores, by_tokens
+from confide.methods.atdp import ATDPOptions
 from confide.methods.regularised import RegularisedOptions
 from confide.models.batches import by_length
 from confide.models.language_model import LanguageModel
@@ -31,6 +33,7 @@ from confide.train.planning import discrete
 from confide.train.published import updates_of_batch
 from confide.train.regularisers import Regulariser
 from confide.train.regularisers.update import Training
+from confide.train.scores import scores
 from confide.types import Step
 
 
@@ -100,6 +103,9 @@ class Gradients:
                 noise=self.noise,
                 states=self.states,
             )
+        elif step.weighing != "none":
+            self.weighed(step)
+            yield step, None
         elif step.noisy:
             self.noisy(step)
             yield step, None
@@ -137,6 +143,28 @@ class Gradients:
                 discrete_gradient(*arguments, self.integers, *how)
             else:
                 noisy_gradient(*arguments, self.noise, self.budget, *how)
+
+    def weighed(self, step: Step) -> None:
+        """Of a Poisson batch: clipped point by point, with noise that goes by the text."""
+        chosen = self.batches.poisson(step)
+        common: dict[str, Any] = {
+            "noise_multiplier": self.noise_multiplier * step.noise_scale,
+            "expected_batch_size": self.spec.recipe.noisy_batch_size,
+            "noise": self.noise,
+            "budget": self.budget,
+            "half": self.half,
+            "group": self.group,
+        }
+        with self._dropout(noisy=True):
+            if step.weighing == "tokens":
+                private, other = self.batches.by_tokens(step, chosen)
+                weight = ATDPOptions.of(self.spec.recipe).sensitive_weight
+                by_tokens(self.clips(), private=private, other=other, weight=weight, **common)
+                return
+            of_all = torch.from_numpy(scores(self.batches.view(step), self.batches.pools["all"]))
+            drawn = of_all[self.batches.points(step, chosen)]
+            pieces = self.batches.pieces(step, chosen)
+            by_scores(self.clips(), pieces, scores=drawn, **common)
 
     def nonfinite(self) -> int:
         """How many gradients were not finite so far, in all processes."""

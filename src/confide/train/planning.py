@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from confide.dp.accounting.calibration import RELATIVE, SMALLEST, calibrate, paid_for
-from confide.dp.accounting.price import epsilon
+from confide.dp.accounting.price import as_published, epsilon
 from confide.dp.ledger import Ledger, updates_of
 from confide.dp.mechanism.discrete import BITS, MOST
 from confide.errors import InputError
@@ -105,6 +105,7 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
     check_refinements(recipe, kinds)
     check_pools(kinds, sizes.pools, recipe.noisy_batch_size, sizes.authors)
     check_bands(spec, kinds, sizes)
+    check_weighing(spec, kinds, sizes)
     return epochs
 
 
@@ -130,6 +131,8 @@ def undivided(spec: TrainSpec, kinds: Iterable[Step]) -> str | None:
         return "noise that protects authors (privacy.unit: author)"
     if discrete(spec):
         return "discrete noise (privacy.noise: discrete_gaussian)"
+    if any(step.weighing != "none" for step in kinds):
+        return f"noise that goes by the text (method: {spec.method})"
     if any(step.regulariser != "none" for step in kinds):
         return f"regularisers (method: {spec.method})"
     for key in refinements(spec.recipe):
@@ -139,7 +142,7 @@ def undivided(spec: TrainSpec, kinds: Iterable[Step]) -> str | None:
 
 def check_refinements(recipe: RecipeSpec, kinds: Iterable[Step]) -> None:
     """InputError where what else is done with gradients and weights is not there for a job."""
-    if any(step.state == "published" for step in kinds):
+    if any(map(as_published, kinds)):
         for key in refinements(recipe):
             message = "is not there for training as published"
             raise InputError(message, key=f"recipe.{key}", value=getattr(recipe, key))
@@ -169,6 +172,18 @@ def check_bands(spec: TrainSpec, kinds: Iterable[Step], sizes: Sizes) -> None:
         raise InputError(message, key="recipe.noise.bands", value=noise.bands)
 
 
+def check_weighing(spec: TrainSpec, kinds: Iterable[Step], sizes: Sizes) -> None:
+    """InputError where noise goes by the text, and what else is asked for does not go with that."""
+    if not any(step.weighing != "none" for step in kinds):
+        return
+    if sizes.authors is not None:
+        message = f"{spec.method} weighs the tokens of a point: its noise is for points"
+        raise InputError(message, key="privacy.unit", value="author")
+    if discrete(spec):
+        message = f"is the same for all points, and that of {spec.method} goes by their text"
+        raise InputError(message, key="privacy.noise", value=spec.protection.noise)
+
+
 def refinements(recipe: RecipeSpec) -> list[str]:
     """Keys of what else is done with gradients and weights than optimizers do."""
     asked = {
@@ -184,7 +199,8 @@ def scores_all(steps: Iterable[Step], pack: int | None) -> str | None:
     """Why updates cannot score assistants' turns alone; None if they can."""
     if pack is not None:
         return "chunks have no turns (pack)"
-    if any(step.tokens in ("public", "private") for step in steps):
+    tells_apart = any(step.tokens in ("public", "private") for step in steps)
+    if tells_apart or any(step.weighing != "none" for step in steps):
         return "this method scores public and private tokens apart"
     if any(step.regulariser != "none" for step in steps):
         return "its regulariser reads whole points"
@@ -248,7 +264,7 @@ def asked_noise(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> float:
         raise InputError(
             "noisy steps on several pools need a given noise_multiplier", key="privacy.epsilon"
         )
-    if any(step.state == "published" for step in noisy):
+    if any(map(as_published, noisy)):
         raise InputError(
             "has no meaning for published training: give noise_multiplier", key="privacy.epsilon"
         )
@@ -290,7 +306,7 @@ def release_of(
     return Release(
         step=step,
         sample_rate=rate_of(spec.recipe, sizes.units(step)),
-        noise_multiplier=noise_multiplier,
+        noise_multiplier=noise_multiplier * step.noise_scale,
         max_grad_norm=spec.protection.max_grad_norm,
         count=count,
         discrete_coordinates=sizes.coordinates,
@@ -404,6 +420,9 @@ def check_noise(spec: TrainSpec, ledger: Ledger, epochs: Epochs, sizes: Sizes, f
     multipliers = {release.noise_multiplier for release in ledger.releases() if release.noisy}
     if not noisy and not multipliers:
         return 0.0
+    wanted = None if spec.privacy is None else spec.privacy.noise_multiplier
+    if wanted is not None and any(step.weighing != "none" for step in noisy):
+        return wanted  # times a scale, which the planned updates have
     if len(multipliers) != 1 or not noisy or spec.privacy is None:
         raise InputError(
             "holds noised updates of other kinds than were asked for",
@@ -411,7 +430,6 @@ def check_noise(spec: TrainSpec, ledger: Ledger, epochs: Epochs, sizes: Sizes, f
             key="noise_multiplier",
         )
     noise_multiplier = multipliers.pop()
-    wanted = spec.privacy.noise_multiplier
     target = spec.privacy.epsilon
     if wanted is not None:
         fits = noise_multiplier == wanted
