@@ -111,7 +111,15 @@ class PrivacySpec(Spec):
 
 
 # fields of a recipe that are not written where they ask for nothing
-OFF = ("gradient_checkpointing", "shard", "average", "precondition", "noisy_filter", "noise")
+OFF = (
+    "gradient_checkpointing",
+    "shard",
+    "average",
+    "precondition",
+    "noisy_filter",
+    "noisy_layers",
+    "noise",
+)
 
 
 class BandedNoiseSpec(Spec):
@@ -172,6 +180,9 @@ class RecipeSpec(Spec):
     # have are dropped; subspace: what lies outside of the span of exact gradients
     noisy_filter: Literal["spectral", "subspace"] | None = None
     noisy_rank: Natural = 16  # directions of that span
+    # of methods whose exact updates all come first: how many layers noised ones train, those that
+    # exact ones moved most; None: all
+    noisy_layers: Natural | None = None
     # how the noise of updates hangs together; None: independent for each
     noise: BandedNoiseSpec | None = None
     precision: Literal["float32", "bfloat16"] = (

@@ -29,6 +29,7 @@ from confide.models.language_model import LanguageModel
 from confide.specs import TrainSpec
 from confide.train.batches import Batches
 from confide.train.handed_on import HandedOn
+from confide.train.layers import NoisyLayers
 from confide.train.planning import discrete
 from confide.train.published import updates_of_batch
 from confide.train.regularisers import Regulariser
@@ -47,6 +48,7 @@ class Gradients:
         *,
         batches: Batches,
         states: HandedOn,
+        layers: NoisyLayers,
         regulariser: Regulariser | None,
         noise_seed: int,
         updates: dict[bool, int],
@@ -63,6 +65,8 @@ class Gradients:
         self.group = batches.group
         self.budget = batches.budget
         self.half = spec.recipe.precision == "bfloat16"
+        self.layers = layers
+        self.scores: Tensor | None = None  # (N,) of points, where noise goes by them
         self.clipper: PerExampleClipper | None = None
         if updates[True]:
             self.clipper = PerExampleClipper(model, spec.protection.max_grad_norm)
@@ -87,6 +91,11 @@ class Gradients:
         if self.clipper is None:
             raise ValueError("this job was to make no noisy update")
         return self.clipper
+
+    def clip_chosen(self) -> None:
+        """Clip, from now on, gradients of the weights that are still trained, and no others."""
+        self.clips().close()
+        self.clipper = PerExampleClipper(self.model, self.spec.protection.max_grad_norm)
 
     def of(self, step: Step) -> Iterator[tuple[Step, Tensor | None]]:
         """Leave each gradient of a step in .grad in turn; yields what it is of, and its loss.
@@ -161,8 +170,10 @@ class Gradients:
                 weight = ATDPOptions.of(self.spec.recipe).sensitive_weight
                 by_tokens(self.clips(), private=private, other=other, weight=weight, **common)
                 return
-            of_all = torch.from_numpy(scores(self.batches.view(step), self.batches.pools["all"]))
-            drawn = of_all[self.batches.points(step, chosen)]
+            if self.scores is None:
+                found = scores(self.batches.view(step), self.batches.pools[step.pool])
+                self.scores = torch.from_numpy(found)
+            drawn = self.scores[self.batches.points(step, chosen)]
             pieces = self.batches.pieces(step, chosen)
             by_scores(self.clips(), pieces, scores=drawn, **common)
 
@@ -199,6 +210,8 @@ class Gradients:
             reach = min(self.batches.turns, len(self.correlated.coefficients) - 1)
             ages = [f"noise.{age}" for age in range(reach)]
             self.correlated.earlier = [state[name].to(self.device) for name in ages]
+        if self.layers.chosen:
+            self.clip_chosen()
         if self.clipper is not None:
             self.clipper.nonfinite.fill_(state["nonfinite"] if self.group.first else 0)
 

@@ -106,6 +106,7 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
     check_pools(kinds, sizes.pools, recipe.noisy_batch_size, sizes.authors)
     check_bands(spec, kinds, sizes)
     check_weighing(spec, kinds, sizes)
+    check_layers(spec, epochs)
     return epochs
 
 
@@ -172,6 +173,27 @@ def check_bands(spec: TrainSpec, kinds: Iterable[Step], sizes: Sizes) -> None:
         raise InputError(message, key="recipe.noise.bands", value=noise.bands)
 
 
+def check_layers(spec: TrainSpec, epochs: Epochs) -> None:
+    """InputError where noised updates cannot train some layers alone."""
+    recipe = spec.recipe
+    if recipe.noisy_layers is None:
+        return
+    noisy = [step.noisy for steps in epochs for step in steps]
+    if not any(noisy) or all(noisy) or noisy != sorted(noisy):
+        message = f"needs exact updates before all noised ones, which {spec.method} does not make"
+        raise InputError(message, key="recipe.noisy_layers", value=recipe.noisy_layers)
+    others = {
+        "recipe.precondition": recipe.precondition,
+        "recipe.noisy_filter": recipe.noisy_filter is not None,
+        "recipe.gradient_checkpointing": recipe.gradient_checkpointing,
+        "privacy.noise: discrete_gaussian": discrete(spec),
+    }
+    for other, asked in others.items():
+        if asked:
+            message = f"does not go with {other}"
+            raise InputError(message, key="recipe.noisy_layers", value=recipe.noisy_layers)
+
+
 def check_weighing(spec: TrainSpec, kinds: Iterable[Step], sizes: Sizes) -> None:
     """InputError where noise goes by the text, and what else is asked for does not go with that."""
     if not any(step.weighing != "none" for step in kinds):
@@ -190,6 +212,7 @@ def refinements(recipe: RecipeSpec) -> list[str]:
         "average": recipe.average is not None,
         "precondition": recipe.precondition,
         "noisy_filter": recipe.noisy_filter is not None,
+        "noisy_layers": recipe.noisy_layers is not None,
         "noise": recipe.noise is not None,
     }
     return [key for key, wanted in asked.items() if wanted]
