@@ -134,6 +134,7 @@ TokensName = Literal["all", "public", "private", "unmasked"]
 StateName = Literal["reset", "noise", "carry", "published"]
 RegulariserName = Literal["none", "adversarial", "triplet"]
 UnitName = Literal["point", "author"]
+WeighingName = Literal["none", "tokens", "scores"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +157,11 @@ class Step:
     regulariser: RegulariserName = "none"
     # what noise hides, and what a Poisson batch draws: one point, or all points of an author
     unit: UnitName = "point"
+    # of a noisy step: whether its noise goes by what a detector found in the text, which nothing
+    # bounds. tokens: on the gradients of private tokens alone; scores: as much as a point's private
+    # tokens are said to be sensitive, on a point without any none
+    weighing: WeighingName = "none"
+    noise_scale: float = 1.0  # of its noise multiplier; only such noise has another
 
 
 UNNAMED = "0" * 64  # a sequence of correlated noise that was not drawn yet

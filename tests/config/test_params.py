@@ -780,6 +780,15 @@ def selective(tmp_path: Path, *changes: tuple[str, str]) -> Path:
     return path
 
 
+@pytest.mark.parametrize("method", ["atdp", "sa_adp"])
+def test_noise_that_goes_by_the_text_is_given_and_not_calibrated(method, tmp_path):
+    path = edited(tmp_path, "method: crt", f"method: {method}")
+    with pytest.raises(InputError, match=r"runs\.crt\.privacy = 'eps3': has no noise_multiplier"):
+        load(path)
+    path.write_text(path.read_text().replace("{ epsilon: 3.0 }", "{ noise_multiplier: 1.0 }"))
+    assert load(path).runs["crt"].method == method
+
+
 def test_selective_training_wants_a_recurrent_model_and_known_noise_if_published(tmp_path):
     assert load(selective(tmp_path)).runs["crt"].method == "selective"
     gpt2 = (

@@ -32,7 +32,7 @@ def test_one_list_of_steps_per_epoch_and_the_same_each_time(name: str) -> None:
     first = list(METHODS[name](PLAN))
     second = list(METHODS[name](PLAN))
     assert first == second
-    assert len(first) == PLAN.epochs + (PLAN.noisy_epochs if name == "jft" else 0)
+    assert len(first) == PLAN.epochs + (PLAN.noisy_epochs if name in ("jft", "atdp") else 0)
     assert all(first) or name == "untouched"
 
 
@@ -207,7 +207,7 @@ def test_an_exact_epoch_reads_every_point_once() -> None:
 
 def test_a_recipe_is_its_own_fields_then_the_options_of_every_method() -> None:
     """In this order: the settings' digest in a ledger is of their JSON."""
-    assert list(RecipeSpec.model_fields)[-7:] == [
+    assert list(RecipeSpec.model_fields)[-9:] == [
         "private_state",
         "redaction_schedule",
         "eta",
@@ -215,6 +215,8 @@ def test_a_recipe_is_its_own_fields_then_the_options_of_every_method() -> None:
         "same_author",
         "discriminator_hidden",
         "discriminator_lr",
+        "sensitive_weight",
+        "early_noise",
     ]
     assert all(issubclass(RecipeSpec, method.options) for method in METHODS.values())
     assert RecipeSpec.__module__ == "confide.specs.training"

@@ -58,6 +58,7 @@ ASKED = {
     "untouched": {"method": "untouched", "privacy": None},
     "redacted": {"method": "redacted", "recipe": RECIPE | {"batch_size": 128}, "privacy": None},
     "dpsgd": {"method": "dpsgd", "recipe": RECIPE | {"noisy_batch_size": 32}},
+    "sa_adp": {"method": "sa_adp", "recipe": RECIPE | {"noisy_batch_size": 32}},
     "selective": {"method": "selective", "recipe": RECIPE | {"batch_size": 128}},
     "selective_noise": {
         "method": "selective",
@@ -67,10 +68,10 @@ ASKED = {
 STATES_OF_A_POINT = 4
 
 
-def step(view, pool, noisy, tokens="all", state="reset"):
+def step(view, pool, noisy, tokens="all", state="reset", **more):
     noise = {"sample_rate": 0.05, "noise_multiplier": 2.0, "max_grad_norm": 1.0}
     return Release(
-        step=Step(view=view, pool=pool, noisy=noisy, tokens=tokens, state=state),
+        step=Step(view=view, pool=pool, noisy=noisy, tokens=tokens, state=state, **more),
         **(noise if noisy else {}),
         count=1,
     )
@@ -81,6 +82,7 @@ METHODS = {
     "nonprivate": [step("original", "all", False)] * 5,
     "redacted": [step("redacted", "all", False)] * 5,
     "dpsgd": [step("original", "all", True)] * 20,
+    "sa_adp": [step("original", "all", True, weighing="scores")] * 20,
     "crt": [step("redacted", "public", False)] * 5 + [step("redacted", "private", True)] * 20,
     "selective": [step("original", "all", False, "public")] * 5
     + [step("original", "marked", True, "private")] * 20,

@@ -62,6 +62,7 @@ NOISED = [
             math.inf,
         ),
         ("selective_published", math.inf, math.inf, math.inf),
+        ("sa_adp", math.inf, math.inf, math.inf),
     ],
 )
 def test_theorem_8_part_1_by_method(tmp_path, method, record, caught, missed):

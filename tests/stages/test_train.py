@@ -146,7 +146,7 @@ def test_every_method_writes_weights_metrics_and_a_valid_ledger(
 ) -> None:
     made = run(tmp_path, vocabulary, spec(method))
     rows = list(read_jsonl(made["metrics"]))
-    assert [row["epoch"] for row in rows] == list(range(1, 7 if method == "jft" else 4))
+    assert [row["epoch"] for row in rows] == list(range(1, 7 if method in ("jft", "atdp") else 4))
     assert all(row["valid_ppl"] > 1 and row["valid_ppl_private"] > 1 for row in rows)
     ledger = Ledger.load(made["ledger"].read_text())
     assert sum(release.count for release in ledger.releases()) == rows[-1]["step"]

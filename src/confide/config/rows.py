@@ -96,9 +96,27 @@ def demands(params: Params, row: RunSpec) -> Iterator[Problem]:
     if is_regularised and RegularisedOptions.of(recipe).regulariser_weight is None:
         message = f"has no regulariser_weight, which {row.method} needs"
         yield Problem(("recipe",), row.recipe, message)
+    if any(step.weighing != "none" for step in steps):
+        yield from demands_of_weighing(params, row)
     if any(step.tokens in ("public", "private") for step in steps):
         noised_states = {step.state for step in steps} & {"noise", "published"}
         yield from demands_of_tokens(params, row, noised_states)
+
+
+def demands_of_weighing(params: Params, row: RunSpec) -> Iterator[Problem]:
+    """What a method whose noise goes by the text needs besides."""
+    budget = budget_of(params, row)
+    if budget is None:
+        return
+    if budget.noise_multiplier is None:
+        message = f"has no noise_multiplier, which {row.method} needs: no epsilon bounds it"
+        yield Problem(("privacy",), row.privacy, message)
+    if budget.discrete:
+        message = f"has discrete noise, and that of {row.method} goes by the text"
+        yield Problem(("privacy",), row.privacy, message)
+    if budget.unit == "author":
+        message = f"protects authors, but {row.method} weighs the tokens of a point"
+        yield Problem(("privacy",), row.privacy, message)
 
 
 def demands_of_tokens(

@@ -36,11 +36,13 @@ from confide.types import (
     TokensName,
     UnitName,
     ViewName,
+    WeighingName,
 )
 
 START = "0" * 64  # what the first line follows
 DIGEST = re.compile(r"[0-9a-f]{64}")
-USUAL = {("regulariser", "none"), ("unit", "point")}  # fields of a step that its line leaves out
+# fields of a step that its line leaves out
+USUAL = {("regulariser", "none"), ("unit", "point"), ("weighing", "none"), ("noise_scale", 1.0)}
 # how a line says that recurrent states were shown: as an update that no method has
 STATES = Step(view="original", pool="all", noisy=True, tokens="private", state="noise")
 UNSAID = {("discrete_coordinates", 0), ("correlation", None)}  # the same of a release
@@ -403,6 +405,7 @@ def check_fields(release: Release) -> None:
         raise ValueError(f"only an exact update has a regulariser: {step.regulariser}")
     if step.unit not in get_args(UnitName) or (step.unit != "point" and not step.noisy):
         raise ValueError(f"only noise has another unit than the point: {step.unit}")
+    check_weighing(step)
     if type(step.noisy) is not bool or type(release.count) is not int or release.count < 0:
         raise ValueError(f"noisy = {step.noisy!r}, count = {release.count!r}")
     discrete = release.discrete_coordinates
@@ -410,6 +413,7 @@ def check_fields(release: Release) -> None:
         type(discrete) is not int
         or discrete < 0
         or (discrete and (not step.noisy or step.state in ("noise", "published")))
+        or (discrete and step.weighing != "none")
     ):
         raise ValueError(
             f"only noise on gradients alone can be discrete: discrete_coordinates = {discrete!r}"
@@ -426,10 +430,25 @@ def check_fields(release: Release) -> None:
         raise ValueError("an exact update has no sample_rate, noise_multiplier or max_grad_norm")
 
 
+def check_weighing(step: Step) -> None:
+    """ValueError for noise that goes by the text, and that no method adds."""
+    if step.weighing not in get_args(WeighingName):
+        raise ValueError(f"unknown weighing: {step.weighing}")
+    plain = Step(view=step.view, pool=step.pool, noisy=True, noise_scale=step.noise_scale)
+    if step.weighing != "none" and replace(step, weighing="none") != plain:
+        raise ValueError("only noise on the gradients of whole points goes by their text")
+    scale = step.noise_scale
+    if type(scale) is not float or not 0 < scale < float("inf"):
+        raise ValueError(f"noise_scale = {scale!r}")
+    if scale != 1 and step.weighing == "none":
+        raise ValueError("only noise that goes by the text has a scale")
+
+
 def check_correlation(release: Release, correlation: Correlation) -> None:
     """ValueError unless contributions of one unit share no row of C, which prices rest on."""
     coefficients = correlation.coefficients
-    if not release.step.noisy or release.discrete_coordinates or release.step.state != "reset":
+    plain = release.step.state == "reset" and release.step.weighing == "none"
+    if not release.step.noisy or release.discrete_coordinates or not plain:
         raise ValueError("only Gaussian noise on gradients alone is correlated")
     if not coefficients or any(type(value) is not float for value in coefficients):
         raise ValueError(f"coefficients = {coefficients!r}")

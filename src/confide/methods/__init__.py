@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from confide.methods.adversarial import AdversarialOptions, adversarial
+from confide.methods.atdp import ATDPOptions, atdp
 from confide.methods.crt import crt
 from confide.methods.domain_only import domain_only
 from confide.methods.dpsgd import dpsgd
@@ -18,6 +19,7 @@ from confide.methods.jft import jft
 from confide.methods.nonprivate import nonprivate
 from confide.methods.plan import Options, Plan
 from confide.methods.redacted import redacted
+from confide.methods.sa_adp import sa_adp
 from confide.methods.schedule import ScheduleOptions, schedule
 from confide.methods.selective import SelectiveOptions, selective
 from confide.methods.triplet import TripletOptions, triplet
@@ -65,6 +67,8 @@ METHODS: dict[str, Method] = {
     "domain_only": Method(domain_only, needs_domains=True),
     "triplet": Method(triplet, TripletOptions),
     "adversarial": Method(adversarial, AdversarialOptions),
+    "atdp": Method(atdp, ATDPOptions),
+    "sa_adp": Method(sa_adp),
     "untouched": Method(untouched),
 }
 

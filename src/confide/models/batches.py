@@ -129,6 +129,13 @@ def unmasked(view: View, points: np.ndarray, bos: int) -> Batch:
     return replace(batch, targets=batch.targets.masked_fill(masks, IGNORE))
 
 
+def predicting(view: View, points: np.ndarray, bos: int) -> Batch:
+    """The given points, read whole, scored where they predict a private token."""
+    batch = padded(view, points, bos)
+    private = token_masks(view, view.private, points, batch.targets.shape)
+    return replace(batch, targets=batch.targets.masked_fill(~private, IGNORE))
+
+
 def private_positions(view: View, points: np.ndarray, shape: Sequence[int]) -> Tensor:
     """Which positions (B, L) of a padded batch read or predict a private token."""
     predicts = token_masks(view, view.private, points, shape)

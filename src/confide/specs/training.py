@@ -6,6 +6,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from confide.errors import InputError
 from confide.methods import with_options
+from confide.methods.atdp import ATDPOptions
 from confide.spec_base import Count, Fraction, Natural, Positive, Spec
 from confide.specs.audits import GameSpec, GradientsSpec
 from confide.specs.data import Learn, ReadSpec, TextSpec, without_usual
@@ -110,7 +111,15 @@ class PrivacySpec(Spec):
 
 
 # fields of a recipe that are not written where they ask for nothing
-OFF = ("gradient_checkpointing", "shard", "average", "precondition", "noisy_filter", "noise")
+OFF = (
+    "gradient_checkpointing",
+    "shard",
+    "average",
+    "precondition",
+    "noisy_filter",
+    "noisy_layers",
+    "noise",
+)
 
 
 class BandedNoiseSpec(Spec):
@@ -171,6 +180,9 @@ class RecipeSpec(Spec):
     # have are dropped; subspace: what lies outside of the span of exact gradients
     noisy_filter: Literal["spectral", "subspace"] | None = None
     noisy_rank: Natural = 16  # directions of that span
+    # of methods whose exact updates all come first: how many layers noised ones train, those that
+    # exact ones moved most; None: all
+    noisy_layers: Natural | None = None
     # how the noise of updates hangs together; None: independent for each
     noise: BandedNoiseSpec | None = None
     precision: Literal["float32", "bfloat16"] = (
@@ -185,6 +197,8 @@ class RecipeSpec(Spec):
         unused += [key for key in OFF if not getattr(self, key)]
         if self.noisy_filter != "subspace":
             unused.append("noisy_rank")
+        usual_of = ATDPOptions().model_dump()
+        unused += [key for key, value in usual_of.items() if getattr(self, key) == value]
         return {key: value for key, value in fields.items() if key not in unused}
 
 

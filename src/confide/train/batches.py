@@ -21,6 +21,7 @@ from confide.models.batches import (
     by_length,
     nothing,
     padded,
+    predicting,
     public_counts,
     selected,
     unmasked,
@@ -128,6 +129,16 @@ class Batches:
         ]
         missing = max(of_each) - of_each[self.group.rank]
         return chain(batches, repeat(nothing(self.bos), missing))
+
+    def by_tokens(self, step: Step, chosen: Tensor) -> tuple[list[Batch], list[Batch]]:
+        """This process's part of a batch twice: scored on private tokens, and on all others."""
+        view = self.view(step)
+        points = self.points(step, chosen)
+        size = self.budget.examples
+        pieces = list(by_length(view, points, size, self._counts(step), self.group.part))
+        self.tokens += sum(len(piece) + int(np.diff(view.starts)[piece].sum()) for piece in pieces)
+        private = [predicting(view, piece, self.bos) for piece in pieces]
+        return private, [unmasked(view, piece, self.bos) for piece in pieces]
 
     def state(self) -> dict[str, Any]:
         """State for a checkpoint."""

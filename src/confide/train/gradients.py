@@ -21,16 +21,20 @@ from confide.dp.mechanism.randomness import (
 )
 from confide.dp.mechanism.sampling import generator
 from confide.dp.mechanism.update import discrete_gradient, exact_gradient, noisy_gradient
+from confide.dp.mechanism.weighted import by_scores, by_tokens
+from confide.methods.atdp import ATDPOptions
 from confide.methods.regularised import RegularisedOptions
 from confide.models.batches import by_length
 from confide.models.language_model import LanguageModel
 from confide.specs import TrainSpec
 from confide.train.batches import Batches
 from confide.train.handed_on import HandedOn
+from confide.train.layers import NoisyLayers
 from confide.train.planning import discrete
 from confide.train.published import updates_of_batch
 from confide.train.regularisers import Regulariser
 from confide.train.regularisers.update import Training
+from confide.train.scores import scores
 from confide.types import Step
 
 
@@ -44,6 +48,7 @@ class Gradients:
         *,
         batches: Batches,
         states: HandedOn,
+        layers: NoisyLayers,
         regulariser: Regulariser | None,
         noise_seed: int,
         updates: dict[bool, int],
@@ -60,6 +65,8 @@ class Gradients:
         self.group = batches.group
         self.budget = batches.budget
         self.half = spec.recipe.precision == "bfloat16"
+        self.layers = layers
+        self.scores: Tensor | None = None  # (N,) of points, where noise goes by them
         self.clipper: PerExampleClipper | None = None
         if updates[True]:
             self.clipper = PerExampleClipper(model, spec.protection.max_grad_norm)
@@ -85,6 +92,11 @@ class Gradients:
             raise ValueError("this job was to make no noisy update")
         return self.clipper
 
+    def clip_chosen(self) -> None:
+        """Clip, from now on, gradients of the weights that are still trained, and no others."""
+        self.clips().close()
+        self.clipper = PerExampleClipper(self.model, self.spec.protection.max_grad_norm)
+
     def of(self, step: Step) -> Iterator[tuple[Step, Tensor | None]]:
         """Leave each gradient of a step in .grad in turn; yields what it is of, and its loss.
 
@@ -100,6 +112,9 @@ class Gradients:
                 noise=self.noise,
                 states=self.states,
             )
+        elif step.weighing != "none":
+            self.weighed(step)
+            yield step, None
         elif step.noisy:
             self.noisy(step)
             yield step, None
@@ -138,6 +153,30 @@ class Gradients:
             else:
                 noisy_gradient(*arguments, self.noise, self.budget, *how)
 
+    def weighed(self, step: Step) -> None:
+        """Of a Poisson batch: clipped point by point, with noise that goes by the text."""
+        chosen = self.batches.poisson(step)
+        common: dict[str, Any] = {
+            "noise_multiplier": self.noise_multiplier * step.noise_scale,
+            "expected_batch_size": self.spec.recipe.noisy_batch_size,
+            "noise": self.noise,
+            "budget": self.budget,
+            "half": self.half,
+            "group": self.group,
+        }
+        with self._dropout(noisy=True):
+            if step.weighing == "tokens":
+                private, other = self.batches.by_tokens(step, chosen)
+                weight = ATDPOptions.of(self.spec.recipe).sensitive_weight
+                by_tokens(self.clips(), private=private, other=other, weight=weight, **common)
+                return
+            if self.scores is None:
+                found = scores(self.batches.view(step), self.batches.pools[step.pool])
+                self.scores = torch.from_numpy(found)
+            drawn = self.scores[self.batches.points(step, chosen)]
+            pieces = self.batches.pieces(step, chosen)
+            by_scores(self.clips(), pieces, scores=drawn, **common)
+
     def nonfinite(self) -> int:
         """How many gradients were not finite so far, in all processes."""
         counts = [self.clipper.nonfinite.clone()] if self.clipper else []
@@ -171,6 +210,8 @@ class Gradients:
             reach = min(self.batches.turns, len(self.correlated.coefficients) - 1)
             ages = [f"noise.{age}" for age in range(reach)]
             self.correlated.earlier = [state[name].to(self.device) for name in ages]
+        if self.layers.chosen:
+            self.clip_chosen()
         if self.clipper is not None:
             self.clipper.nonfinite.fill_(state["nonfinite"] if self.group.first else 0)
 

@@ -40,7 +40,7 @@ class History:
         return Release(
             step=step,
             sample_rate=self.batches.sample_rate(step),
-            noise_multiplier=self.gradients.noise_multiplier,
+            noise_multiplier=self.gradients.noise_multiplier * step.noise_scale,
             max_grad_norm=spec.protection.max_grad_norm,
             count=1,
             discrete_coordinates=self.gradients.coordinates,

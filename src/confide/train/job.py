@@ -23,6 +23,7 @@ from confide.train.filters import Filters
 from confide.train.gradients import Gradients
 from confide.train.handed_on import HandedOn
 from confide.train.history import History
+from confide.train.layers import NoisyLayers
 from confide.train.metrics import Metrics
 from confide.train.moments import Moments
 from confide.train.optimizers import Optimizers
@@ -75,11 +76,13 @@ class Job:
         self.states = HandedOn(
             spec, noise_seed=noise_seed, noise_multiplier=noise_multiplier, device=device
         )
+        self.layers = NoisyLayers(model, spec.recipe.noisy_layers)
         self.gradients = Gradients(
             spec,
             model,
             batches=self.batches,
             states=self.states,
+            layers=self.layers,
             regulariser=regulariser,
             noise_seed=noise_seed,
             updates=updates,
@@ -98,6 +101,9 @@ class Job:
 
     def run(self, step: Step) -> None:
         """One step: usually one update, of a batch of training as published several."""
+        if step.noisy and self.layers.open:
+            self.layers.choose()
+            self.gradients.clip_chosen()
         if step.noisy:
             self.gradients.clips().scales = self.moments.scales()
         for update, loss in self.gradients.of(step):
@@ -154,6 +160,7 @@ class Job:
         parts: dict[str, checkpoint.Part] = {
             "batches": self.batches,
             "states": self.states,
+            "layers": self.layers,
             "gradients": self.gradients,
             "optimizers": self.optimizers,
             "averages": self.averages,

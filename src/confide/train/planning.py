@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from confide.dp.accounting.calibration import RELATIVE, SMALLEST, calibrate, paid_for
-from confide.dp.accounting.price import epsilon
+from confide.dp.accounting.price import as_published, epsilon
 from confide.dp.ledger import Ledger, updates_of
 from confide.dp.mechanism.discrete import BITS, MOST
 from confide.errors import InputError
@@ -105,6 +105,8 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
     check_refinements(recipe, kinds)
     check_pools(kinds, sizes.pools, recipe.noisy_batch_size, sizes.authors)
     check_bands(spec, kinds, sizes)
+    check_weighing(spec, kinds, sizes)
+    check_layers(spec, epochs)
     return epochs
 
 
@@ -130,6 +132,8 @@ def undivided(spec: TrainSpec, kinds: Iterable[Step]) -> str | None:
         return "noise that protects authors (privacy.unit: author)"
     if discrete(spec):
         return "discrete noise (privacy.noise: discrete_gaussian)"
+    if any(step.weighing != "none" for step in kinds):
+        return f"noise that goes by the text (method: {spec.method})"
     if any(step.regulariser != "none" for step in kinds):
         return f"regularisers (method: {spec.method})"
     for key in refinements(spec.recipe):
@@ -139,7 +143,7 @@ def undivided(spec: TrainSpec, kinds: Iterable[Step]) -> str | None:
 
 def check_refinements(recipe: RecipeSpec, kinds: Iterable[Step]) -> None:
     """InputError where what else is done with gradients and weights is not there for a job."""
-    if any(step.state == "published" for step in kinds):
+    if any(map(as_published, kinds)):
         for key in refinements(recipe):
             message = "is not there for training as published"
             raise InputError(message, key=f"recipe.{key}", value=getattr(recipe, key))
@@ -169,12 +173,46 @@ def check_bands(spec: TrainSpec, kinds: Iterable[Step], sizes: Sizes) -> None:
         raise InputError(message, key="recipe.noise.bands", value=noise.bands)
 
 
+def check_layers(spec: TrainSpec, epochs: Epochs) -> None:
+    """InputError where noised updates cannot train some layers alone."""
+    recipe = spec.recipe
+    if recipe.noisy_layers is None:
+        return
+    noisy = [step.noisy for steps in epochs for step in steps]
+    if not any(noisy) or all(noisy) or noisy != sorted(noisy):
+        message = f"needs exact updates before all noised ones, which {spec.method} does not make"
+        raise InputError(message, key="recipe.noisy_layers", value=recipe.noisy_layers)
+    others = {
+        "recipe.precondition": recipe.precondition,
+        "recipe.noisy_filter": recipe.noisy_filter is not None,
+        "recipe.gradient_checkpointing": recipe.gradient_checkpointing,
+        "privacy.noise: discrete_gaussian": discrete(spec),
+    }
+    for other, asked in others.items():
+        if asked:
+            message = f"does not go with {other}"
+            raise InputError(message, key="recipe.noisy_layers", value=recipe.noisy_layers)
+
+
+def check_weighing(spec: TrainSpec, kinds: Iterable[Step], sizes: Sizes) -> None:
+    """InputError where noise goes by the text, and what else is asked for does not go with that."""
+    if not any(step.weighing != "none" for step in kinds):
+        return
+    if sizes.authors is not None:
+        message = f"{spec.method} weighs the tokens of a point: its noise is for points"
+        raise InputError(message, key="privacy.unit", value="author")
+    if discrete(spec):
+        message = f"is the same for all points, and that of {spec.method} goes by their text"
+        raise InputError(message, key="privacy.noise", value=spec.protection.noise)
+
+
 def refinements(recipe: RecipeSpec) -> list[str]:
     """Keys of what else is done with gradients and weights than optimizers do."""
     asked = {
         "average": recipe.average is not None,
         "precondition": recipe.precondition,
         "noisy_filter": recipe.noisy_filter is not None,
+        "noisy_layers": recipe.noisy_layers is not None,
         "noise": recipe.noise is not None,
     }
     return [key for key, wanted in asked.items() if wanted]
@@ -184,7 +222,8 @@ def scores_all(steps: Iterable[Step], pack: int | None) -> str | None:
     """Why updates cannot score assistants' turns alone; None if they can."""
     if pack is not None:
         return "chunks have no turns (pack)"
-    if any(step.tokens in ("public", "private") for step in steps):
+    tells_apart = any(step.tokens in ("public", "private") for step in steps)
+    if tells_apart or any(step.weighing != "none" for step in steps):
         return "this method scores public and private tokens apart"
     if any(step.regulariser != "none" for step in steps):
         return "its regulariser reads whole points"
@@ -248,7 +287,7 @@ def asked_noise(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> float:
         raise InputError(
             "noisy steps on several pools need a given noise_multiplier", key="privacy.epsilon"
         )
-    if any(step.state == "published" for step in noisy):
+    if any(map(as_published, noisy)):
         raise InputError(
             "has no meaning for published training: give noise_multiplier", key="privacy.epsilon"
         )
@@ -290,7 +329,7 @@ def release_of(
     return Release(
         step=step,
         sample_rate=rate_of(spec.recipe, sizes.units(step)),
-        noise_multiplier=noise_multiplier,
+        noise_multiplier=noise_multiplier * step.noise_scale,
         max_grad_norm=spec.protection.max_grad_norm,
         count=count,
         discrete_coordinates=sizes.coordinates,
@@ -404,6 +443,9 @@ def check_noise(spec: TrainSpec, ledger: Ledger, epochs: Epochs, sizes: Sizes, f
     multipliers = {release.noise_multiplier for release in ledger.releases() if release.noisy}
     if not noisy and not multipliers:
         return 0.0
+    wanted = None if spec.privacy is None else spec.privacy.noise_multiplier
+    if wanted is not None and any(step.weighing != "none" for step in noisy):
+        return wanted  # times a scale, which the planned updates have
     if len(multipliers) != 1 or not noisy or spec.privacy is None:
         raise InputError(
             "holds noised updates of other kinds than were asked for",
@@ -411,7 +453,6 @@ def check_noise(spec: TrainSpec, ledger: Ledger, epochs: Epochs, sizes: Sizes, f
             key="noise_multiplier",
         )
     noise_multiplier = multipliers.pop()
-    wanted = spec.privacy.noise_multiplier
     target = spec.privacy.epsilon
     if wanted is not None:
         fits = noise_multiplier == wanted

@@ -31,7 +31,7 @@ from confide.dp.accounting.curves import (
 )
 from confide.dp.ledger import check_release, updates_of
 from confide.dp.mechanism.discrete import DISTANCE
-from confide.types import AnyRelease, Correlation, Release, StateRelease
+from confide.types import AnyRelease, Correlation, Release, StateRelease, Step
 
 RELATIONS: tuple[Relation, ...] = ("add_or_remove", "replace_one", "zero_out")
 MOST_MIXED = 128  # records of a group whose mixture is priced on a grid: tenths of a second
@@ -277,12 +277,17 @@ def price(releases: Sequence[AnyRelease]) -> Price:
         by_token=told_apart or len(updates) < len(ran),
         screened=any(release.step.view == "redacted" for release in exposing),
         published=tuple(
-            release for release in updates if release.noisy and release.step.state == "published"
+            release for release in updates if release.noisy and as_published(release.step)
         ),
         reason=reason,
         authors=any(release.noisy and release.step.unit == "author" for release in updates),
         dealt=any(release.correlation is not None for release in updates),
     )
+
+
+def as_published(step: Step) -> bool:
+    """Whether an update is one of a paper that counts more of it than holds."""
+    return step.state == "published" or step.weighing != "none"
 
 
 def reads_original(release: AnyRelease) -> bool:
@@ -307,6 +312,13 @@ def unbounded(ran: Sequence[AnyRelease]) -> str | None:
         release.step.tokens in ("public", "private") for release in updates
     ):
         return "tokens of a point were told apart, but noise hides authors"
+    weighings = {release.step.weighing for release in updates}
+    if "tokens" in weighings:
+        return (
+            "gradients of other tokens, which read a secret that stands before them, had no noise"
+        )
+    if "scores" in weighings:
+        return "how much noise an update had, the text decides, and text without scores had none"
     states = {release.step.state for release in updates}
     if "published" in states:
         return "exact and noisy updates read the same batches, so that sampling is no secret"

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.utils.hooks import RemovableHandle
 
 from confide.dp.mechanism.gradients import (
     Factored,
@@ -126,6 +127,7 @@ class PerExampleClipper:
         self.parameters = trainable(model)
         self.shards: Shards | None = getattr(model, "shards", None)
         self.moved = self.parameters if self.shards is None else moved(model)
+        self.hooks: list[RemovableHandle] = []
         self.names: dict[nn.Module, str] = {}
         self.places: dict[nn.Module, dict[str, nn.Parameter]] = {}  # weights by their names there
         self.ends: list[Record] = []  # outputs whose gradients autograd is asked for
@@ -150,7 +152,7 @@ class PerExampleClipper:
                     for name, weight in module.named_parameters(recurse=False)
                     if weight.requires_grad
                 }
-                module.register_forward_hook(self._record, with_kwargs=True)
+                self.hooks.append(module.register_forward_hook(self._record, with_kwargs=True))
         kinds = {parameter.dtype for parameter in self.parameters}
         if len(kinds) != 1 or not kinds <= {torch.float32, torch.float64}:
             raise InputError(
@@ -202,6 +204,11 @@ class PerExampleClipper:
     def _weight(self, module: nn.Module) -> nn.Parameter | None:
         """The trained matrix of a layer."""
         return None if is_norm(module) else self.places[module].get("weight")
+
+    def close(self) -> None:
+        """Leave the model alone: another clipper takes over."""
+        for hook in self.hooks:
+            hook.remove()
 
     def reset(self) -> None:
         """Start a new logical step."""
