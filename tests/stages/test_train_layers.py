@@ -36,6 +36,7 @@ def moved(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> se
     return {name for name in before if not torch.equal(before[name], after[name])}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("model", MODELS)
 def test_noised_updates_move_what_the_exact_phase_moved_most(
     model: str, tmp_path: Path, vocabulary: Path

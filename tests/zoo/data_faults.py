@@ -126,11 +126,15 @@ FAULTS = [
     ),
     Fault(
         "long texts skipped",
-        "A policy is not asked about texts that are too long for the cache.",
+        "What a policy finds in long texts is left out, where points are read as columns.",
         CAUGHT,
         edit(
-            "confide.stages.redact:remembering",
-            ("find(text)", "{}"),
+            "confide.stages.redact:lines_in",
+            (
+                "found = find(texts.dictionary)",
+                "all_texts = zip(texts.dictionary.to_pylist(), find(texts.dictionary))\n"
+                "found = [{} if len(text) > 256 else one for text, one in all_texts]",
+            ),
         ),
     ),
     Fault(
