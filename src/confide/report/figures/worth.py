@@ -35,6 +35,12 @@ def measured(result: Result, text: str = "synthetic") -> float | None:
     return result.metric("worth", f"{text}_{FIELD}")
 
 
+def least_missed(results: list[Result]) -> list[Result]:
+    """Those whose redacted text has the fewest missed secrets: each miss rate has another text."""
+    least = min(result.run.gamma for result in results)
+    return [result for result in results if result.run.gamma == least]
+
+
 @figure(
     "What texts are worth",
     lambda result: measured(result) is not None,
@@ -61,7 +67,7 @@ def worth(shown: Shown) -> Drawn:
     drawn, grid = rows_of(0.2 + 2.6 * len(rows), rows)
     for line, (name, _) in zip(grid, panels, strict=True):
         for text, (_, look) in COMPARED.items():
-            value = over_runs(shown.corpora[name], partial(measured, text=text))
+            value = over_runs(least_missed(shown.corpora[name]), partial(measured, text=text))
             if value is not None:
                 for axes in line:
                     axes.axhline(value.value, **look)
@@ -72,7 +78,8 @@ def worth(shown: Shown) -> Drawn:
     caption = (
         "A small LSTM was trained on the texts of each model, with one budget of updates, and "
         "tested on held-out real text; lower is better. What is certified of a model is certified "
-        "of its texts. Lines: the same LSTM trained on other texts. The numbers themselves read "
+        "of its texts. Lines: the same LSTM trained on other texts, the redacted one at the least "
+        "simulated miss rate of the study. The numbers themselves read "
         "protected text: no certificate covers this figure. Methods that depend on the policy at "
         f"simulated miss rate γ = {shown.gamma:g}. {shown.averaged()}"
     )
