@@ -93,7 +93,9 @@ def test_patterns_that_cannot_be_combined_are_scanned_apart():
     assert regex(quote=r"(?P<q>['\"])(?P<secret>\w+)(?P=q)")("say 'x'") == [Span(5, 6, "quote")]
 
 
-@pytest.mark.parametrize("pattern", ["(", "(?P<secret>a)(?P<secret>b)", r"\d*", "[z-a]"])
+@pytest.mark.parametrize(
+    "pattern", ["(", "(?P<secret>a)(?P<secret>b)", "[(?P<secret>]z", r"\d*", "[z-a]"]
+)
 def test_unusable_pattern_is_refused_by_label(pattern):
     with pytest.raises(InputError, match=r"patterns\.bad"):
         regex(good="a", bad=pattern)

@@ -12,11 +12,12 @@ from confide.policies import detector, policy, screen_of
 from confide.policies.screen import screen
 from confide.specs import RedactSpec, RegexPolicySpec
 
-SIGNS = "ab K1_ .-\n\té\u017f\u212a\u0663İ"
+SIGNS = "abis K1_ .-\n\t\x1cé\u017f\u212a\u0663İ"
 ATOMS = [
     *("a", "b", "K", "k", "s", "é", "İ", "_", " ", r"\.", "."),
     *(r"\d", r"\D", r"\w", r"\W", r"\s", r"\S", r"\b", r"\B", "^", "$", r"\A", r"\Z"),
     *("[ab]", "[^a]", r"[\d_]", r"[^\w]", "[a-é]", "[K-k]", r"[^\s\d]"),
+    *("\u0131", "\u017f", "\u212a", "[\u0100-\uffff]", "[^\u212a]", "()", "(?=)"),
 ]
 patterns = st.recursive(
     st.sampled_from(ATOMS),
@@ -32,6 +33,7 @@ patterns = st.recursive(
         inner.map(lambda one: f"(?>{one})"),
         inner.map(lambda one: rf"({one})\1"),
         inner.map(lambda one: f"(?i:{one})"),
+        inner.map(lambda one: f"(?ai:{one})"),
         st.sampled_from(["a", "[^b]", r"\d", "é", r"\b"]).map(lambda one: f"(?<={one})"),
         st.sampled_from(["a", "[^b]", r"\d", "é"]).map(lambda one: f"(?<!{one})"),
     ),
@@ -66,6 +68,10 @@ def test_what_re_finds_is_never_ruled_out(pattern, flags, texts):
         (r"\d{3}", "١٢٣", "12 3"),  # digits beyond ASCII
         (r"\bfoo\b", "foo-é", "fo o"),
         ("(?i)k", "\u212a", "j"),  # the sign of kelvin is a k
+        ("(?i)\u212a", "k", "j"),
+        ("(?i)\u0130d", "id", "ed"),
+        ("(?i)[\u0100-\uffff]{3}", "sik", "abc"),
+        (r"(?a)\S{3}", "ab\x1c", "ab cd"),
         ("a|ab", "xab", "xb"),
         (r"(?<=[.] )[A-Z]", "so. Then", "so Then"),
         (r"(?P<q>['\"]).(?P=q)", "'x'", "x"),

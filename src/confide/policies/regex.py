@@ -19,6 +19,7 @@ from confide.types import Span
 
 # \b, or a look-ahead at one set of characters.
 CONDITION = re.compile(r"\\b|\(\?[=!]\[[^\]\\]*(?:\\.[^\]\\]*)*\]\)")
+SECRET = "(?P<secret>"  # opens the group that is the secret
 NAMED = re.compile(r"\(\?P<(\w+)>")
 # Back-references, conditionals, global flags.
 ALONE = re.compile(r"\\[1-9]|\(\?P=|\(\?\(|\(\?[aiLmsux]+\)")
@@ -75,6 +76,8 @@ def fault(pattern: str) -> str | None:
         empty = limited(_matches_empty)(pattern)
     except (re.error, RecursionError, OverflowError, TimeoutError) as error:
         return f"does not compile: {error}"
+    if pattern.count(SECRET) > ("secret" in re.compile(pattern).groupindex):
+        return f"holds {SECRET} where it is no group"
     return "matches the empty text" if empty else None
 
 
@@ -99,7 +102,7 @@ def _automaton(table: dict[str, str]) -> re.Pattern[str]:
     """
     conditions = _common_conditions(list(table.values()))
     parts = (
-        f"(?P<p{index}>{pattern.removeprefix(conditions).replace('(?P<secret>', f'(?P<s{index}>')})"
+        f"(?P<p{index}>{pattern.removeprefix(conditions).replace(SECRET, f'(?P<s{index}>')})"
         for index, pattern in enumerate(table.values())
     )
     return re.compile(f"{conditions}(?:{'|'.join(parts)})")

@@ -48,6 +48,11 @@ CATEGORIES = {
     op.CATEGORY_WORD: r"\w",
     op.CATEGORY_NOT_WORD: r"\W",
 }
+SPACES = (op.CATEGORY_SPACE, op.CATEGORY_NOT_SPACE)
+# Of ASCII what more a set may have: letters that are also a case of characters beyond it (the
+# kelvin sign is a K), and signs that are spaces, but none to expressions of ASCII alone.
+FOLDED = frozenset(map(ord, "iIkKsS"))
+SEPARATORS = frozenset(range(0x1C, 0x20))
 EDGES = {op.AT_BOUNDARY: r"\b", op.AT_NON_BOUNDARY: r"\B"}
 ANY = r"[^\n]"
 SINGLE = (op.LITERAL, op.NOT_LITERAL, op.IN)  # nodes of one character
@@ -114,8 +119,8 @@ def exactly(pattern: str) -> str:
     """
     parsed = parser.parse(pattern)
     mode = Mode(parsed.state.flags, exact=True)
-    if not parsed.getwidth()[0]:
-        raise Unknown  # it may match without a character, which is no finding
+    if mode.flags & re.ASCII or not parsed.getwidth()[0]:
+        raise Unknown  # what may match without a character is no finding
     parts = list(parsed)
     opening = [kind for kind, _ in takewhile(lambda part: part[0] in WITHOUT_WIDTH, parts)]
     conditions = parts[: len(opening)]
@@ -143,6 +148,8 @@ def _behind(parts: Any, mode: Mode) -> str:
 
 def _first(parts: Any, mode: Mode) -> frozenset[int]:
     """Characters of ASCII with which a sequence begins; Unknown where there are several ways."""
+    if not len(parts):
+        raise Unknown
     kind, value = parts[0]
     if kind in REPEATS and value[0] > 0:
         return _first(value[2], mode)
@@ -165,6 +172,8 @@ def _part(kind: Any, value: Any, mode: Mode) -> str:
         return "(?:" + "|".join(_sequence(branch, mode) for branch in value[1]) + ")"
     if kind is op.SUBPATTERN:
         _, added, removed, inner = value
+        if mode.exact and added & re.ASCII:
+            raise Unknown
         return _sequence(inner, mode._replace(flags=(mode.flags | added) & ~removed))
     if kind in (op.MAX_REPEAT, op.MIN_REPEAT):
         least, most, inner = value
@@ -218,8 +227,7 @@ def _items(kind: Any, value: Any) -> tuple[list[tuple[Any, Any]], bool]:
 
 def _class(items: list[tuple[Any, Any]], negated: bool, mode: Mode) -> str:
     """A set of characters: those of ASCII that are in it, and all others where one may be."""
-    cased = not mode.flags & re.IGNORECASE
-    beyond = negated or not cased or any(_reaches_beyond(*item) for item in items)
+    beyond = _has_others(items, negated, mode)
     members = _members(items, negated, mode)
     if not members and not beyond:
         raise Unknown
@@ -231,7 +239,18 @@ def _members(items: list[tuple[Any, Any]], negated: bool, mode: Mode) -> list[in
     cased = not mode.flags & re.IGNORECASE
     if mode.exact and not cased:
         raise Unknown
-    return [code for code in ASCII if _may_be(code, items, negated=negated, cased=cased)]
+    members = {code for code in ASCII if _may_be(code, items, negated=negated, cased=cased)}
+    if not cased and _has_others(items, negated, mode):
+        members |= FOLDED
+    if not mode.exact and any(value in SPACES for kind, value in items if kind is op.CATEGORY):
+        members |= SEPARATORS
+    return sorted(members)
+
+
+def _has_others(items: list[tuple[Any, Any]], negated: bool, mode: Mode) -> bool:
+    """Whether a set may have characters that are not ASCII."""
+    ignores_case = bool(mode.flags & re.IGNORECASE)
+    return negated or ignores_case or any(_reaches_beyond(*item) for item in items)
 
 
 def _reaches_beyond(kind: Any, value: Any) -> bool:
