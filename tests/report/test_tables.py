@@ -194,3 +194,37 @@ def test_one_seed_has_no_interval_and_the_table_says_so(study, results):
 def test_a_cell_says_where_a_number_is_of_fewer_seeds_than_the_row():
     group = [{"ppl": 2.0}, {"ppl": 2.0}, {"ppl": None}]
     assert tables.cell(group, "ppl") == "2 (n = 2)"
+
+
+def cells_of(text: str) -> dict[str, list[list[str]]]:
+    """The rows of the table below each heading."""
+    return {
+        part.splitlines()[0]: [
+            [cell.strip() for cell in line.strip("|").split(" | ")]
+            for line in part.splitlines()
+            if line.startswith("|") and not line.startswith("| ---")
+        ]
+        for part in text.split("\n## ")[1:]
+    }
+
+
+def test_a_few_experiments_have_a_column_each_with_the_same_numbers(study, results, monkeypatch):
+    """What every line then says of itself is what stands below a table that is not turned."""
+    names = ("nonprivate", "crt")
+    few = [result for result in results if result.run.name in names]
+    few = [result for result in few if result.run.gamma == few[0].run.gamma]
+    table = tables.rows(few)
+    assert 2 <= len(tables.groups(table)) <= tables.MOST_TURNED
+    turned = tables.markdown(study[1], table)
+    monkeypatch.setattr(tables, "MOST_TURNED", 0)
+    usual = tables.markdown(study[1], table)
+    for words, rows in cells_of(usual).items():
+        if words == "What the papers print":
+            continue
+        on_end = list(map(list, zip(*rows, strict=True)))
+        found = cells_of(turned)[words]
+        assert [row[1:] for row in found] == [row[1:] for row in on_end]
+        for row, (column, *_) in zip(found, on_end, strict=True):
+            assert column in row[0] or row[0] == "measured"
+            meaning = row[0].partition(": ")[2].replace("\\", "")
+            assert meaning in usual

@@ -45,7 +45,7 @@ def study(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> Non
         texts["amplification.csv"] = tables.as_csv(amplification_rows(spec.amplification))
     if quoted:
         texts["published.csv"] = tables.as_csv([quote._asdict() for quote in quoted])
-    texts["table.html"] = as_html(texts["table.md"], spec.title)
+    texts["table.html"] = as_html(texts["table.md"], spec.title, tables.STYLE)
     texts |= assessment.of_each_run(loaded)
     with atomic_folder(output) as folder:
         for name, text in texts.items():

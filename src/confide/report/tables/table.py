@@ -20,6 +20,13 @@ from confide.report.tables.columns import BLOCKS, COLUMNS, Column
 from confide.specs import ReportSpec
 
 Row = dict[str, Any]
+MOST_TURNED = 4  # experiments of which each has a column: of more, each has a line
+# The first column is what is measured, in words; on a telephone the numbers need the room.
+STYLE = (
+    "td:first-child{white-space:normal}"
+    "@media(max-width:700px){td,th{font-size:.8em;padding:.2em .3em}"
+    "td:first-child{overflow-wrap:anywhere;min-width:8em}}"
+)
 
 
 def rows(results: Iterable[Result]) -> list[Row]:
@@ -87,14 +94,17 @@ def markdown(
 ) -> str:
     """The whole table in readable blocks, with what columns mean and what the papers print.
 
-    A pair of columns x_low, x_high becomes one interval x.
+    A pair of columns x_low, x_high becomes one interval x. Of a few experiments each has a column,
+    so that nothing is wider than a page; of more, each has a line.
     """
     used: dict[str, list[Column]] = {}
     for column in columns(table):
         if any(row[column.name] is not None for row in table):
             used.setdefault(column.block, []).append(column)
+    experiments = groups(table)
     values = {
         "spec": spec,
+        "is_turned": len(experiments) <= MOST_TURNED,
         "conditions": dict.fromkeys(conditions),
         "units": dict.fromkeys(units),
         "blocks": {
@@ -102,7 +112,7 @@ def markdown(
             for block, title in BLOCKS.items()
             if block in used
         },
-        "groups": groups(table),
+        "groups": experiments,
         "variants": {
             row["name"]: row["variant"]
             for row in table
