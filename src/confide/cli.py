@@ -139,8 +139,9 @@ def add_flags(parser: argparse.ArgumentParser, function: Callable[..., None]) ->
             nargs = None if kind is Path else "+"
             default = None
             if parameter.default is not parameter.empty:
-                nargs, default = "?", parameter.default
-                said = f"{said or ''} (default: {default})".lstrip()
+                nargs = "?"
+                default = parameter.default
+                said = with_default(said, default)
             parser.add_argument(parameter.name, type=Path, nargs=nargs, default=default, help=said)
         elif spec_classes(kind):
             description = inspect.getdoc(kind)
@@ -153,8 +154,13 @@ def add_flags(parser: argparse.ArgumentParser, function: Callable[..., None]) ->
             default = None if parameter.default is parameter.empty else parameter.default
             required = not optional and default is None
             if default is not None:
-                said = f"{said or ''} (default: {default})".lstrip()
+                said = with_default(said, default)
             parser.add_argument(flag, type=kind, required=required, default=default, help=said)
+
+
+def with_default(said: str | None, default: object) -> str:
+    """Help on a parameter, with its default."""
+    return f"{said or ''} (default: {default})".lstrip()
 
 
 def read_spec(classes: list[type["Spec"]], text: str) -> "Spec":

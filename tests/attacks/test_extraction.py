@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from confide.attacks.exposure.candidates import Sentence
-from confide.attacks.exposure.extraction import at_least, common_prompt
+from confide.attacks.exposure.extraction import common_prompt
 from confide.attacks.registry import ATTACKS
+from confide.attacks.statistics.metrics import at_least
 from confide.attacks.target import Target
 from confide.files.io import write_json, write_jsonl
 from confide.report.pages.attempts import written_out

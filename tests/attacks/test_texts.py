@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from confide.attacks.statistics.metrics import at_least
 from confide.attacks.texts.audit import Written, audited
 from confide.attacks.texts.ngrams import ALPHABET, END, Ngrams
-from confide.attacks.texts.nulls import found, nearest, surfaced, tail, told_apart
+from confide.attacks.texts.nulls import found, nearest, surfaced, told_apart
 from confide.attacks.texts.sides import Corpus, Entry, Sides, read
 from confide.files.io import write_jsonl
 from confide.specs import TextAuditSpec
@@ -64,7 +65,7 @@ def test_the_null_of_planted_numbers_is_an_enumeration() -> None:
         assert (numbers["values"], numbers["surfaced"]) == (4, seen)
         assert numbers["p_value"] == pytest.approx(wanted)
         assert numbers["expected"] == pytest.approx(4 * len(secrets) / 9)
-    assert tail(10, 3, 4, 0) == 1
+    assert at_least(0, population=10, marked=3, drawn=4) == 1
 
 
 def entries(count: int, rng: np.random.Generator) -> list[Entry]:
@@ -128,7 +129,8 @@ def test_a_generator_that_knows_held_out_text_alone_is_seldom_accused() -> None:
     on epsilon is above 0 as seldom.
     """
     games = 60
-    accused = refuted = 0
+    accused = 0
+    refuted = 0
     for seed in range(games):
         rng = np.random.default_rng([seed, 7])
         corpus, others = corpus_of(30, rng)

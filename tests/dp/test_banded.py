@@ -66,7 +66,9 @@ def test_coefficients_are_those_of_the_inverse_root():
 
 @pytest.mark.parametrize("bands", [1, 2, 5])
 def test_noise_is_independent_noise_behind_the_dense_inverse(bands):
-    size, rows, deviation = 33, 40, 1.7
+    size = 33
+    rows = 40
+    deviation = 1.7
     noise = Correlated(Stream(4, "noise"), banded.inverse_root(bands))
     begun = torch.linspace(-1, 1, size, dtype=torch.float64)
     found = torch.stack([noise.add(begun.clone(), deviation) - begun for _ in range(rows)])
@@ -80,7 +82,8 @@ def test_noise_is_independent_noise_behind_the_dense_inverse(bands):
 
 
 def test_its_covariance_is_that_of_the_inverse():
-    rows, size = 6, 200_000
+    rows = 6
+    size = 200_000
     noise = Correlated(Stream(1, "noise"), banded.inverse_root(3))
     drawn = [noise.add(torch.zeros(size, dtype=torch.float64), 2.0) for _ in range(rows)]
     found = np.cov(torch.stack(drawn).numpy())
@@ -134,10 +137,14 @@ def test_whole_groups_cost_a_gaussian_with_the_sensitivity_of_c(relation):
     summed = dense(banded.inverse_root(4), 50)[:, ::8].sum(1)
     shift = 2 if relation == "replace_one" else 1
     curve = gaussian_curve(shift * float(np.linalg.norm(summed)) / 9.0)
-    low, high = 0.0, 50.0
+    low = 0.0
+    high = 50.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if curve.log_delta(middle) > math.log(DELTA) else (low, middle)
+        if curve.log_delta(middle) > math.log(DELTA):
+            low = middle
+        else:
+            high = middle
     found = epsilon([release], DELTA, relation)
     assert high <= found <= high * 1.002
     assert agree([release], DELTA, relation)["pld"] == found
@@ -152,7 +159,8 @@ def exact_delta(release, value, rounds, source, replaced):
     matrix = dense(release.correlation.coefficients, rows)
     columns = matrix[:, :: release.correlation.separation]
     chances = np.array(list(product((0, 1), repeat=columns.shape[1])))
-    rate, sigma = release.sample_rate, release.noise_multiplier
+    rate = release.sample_rate
+    sigma = release.noise_multiplier
     weights = rate ** chances.sum(1) * (1 - rate) ** (chances.shape[1] - chances.sum(1))
     means = chances @ columns.T
 

@@ -165,7 +165,8 @@ def test_chance_has_a_p_value_and_a_number_of_comparisons(results):
     result = of(results, "nonprivate")
     text = assessment.markdown(result)
     assert f"{compared(result)} results were compared with chance" in text and "(p = " in text
-    members = others = 40
+    members = 40
+    others = 40
     _, high = auc_null(members, others)
     rng = np.random.default_rng(0)
     null = [auc(rng.normal(size=members), rng.normal(size=others)) for _ in range(2000)]

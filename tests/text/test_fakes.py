@@ -114,7 +114,8 @@ def test_the_kind_is_that_of_the_last_cue(before: str, kind: str) -> None:
 def test_slots_are_filled_by_their_labels_or_their_words() -> None:
     text = "I am Bob Lee, call 555-1234 about 9XK"
     slots = [(5, 12, "name"), (19, 27, "tel"), (34, 37, "order"), (8, 12, "name")]
-    name, phone = value_of("name", 0, "d"), value_of("phone", 0, "d")
+    name = value_of("name", 0, "d")
+    phone = value_of("phone", 0, "d")
     whole = in_slots(text, slots, 0, "d")
     assert whole.startswith(f"I am {name}, call {phone} about ")
     assert "Bob" not in whole and "555-1234" not in whole and "9XK" not in whole

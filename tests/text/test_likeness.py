@@ -26,7 +26,8 @@ def naive(first: list[str], second: list[str], size: int) -> float:
         total = sum(counts.values())
         return {key: count / total for key, count in counts.items()}
 
-    p, q = shares(first), shares(second)
+    p = shares(first)
+    q = shares(second)
     keys = sorted(p | q)
     return jensenshannon([p.get(k, 0) for k in keys], [q.get(k, 0) for k in keys], base=2) ** 2
 
@@ -43,7 +44,8 @@ def test_divergence_has_its_ends() -> None:
 
 
 def test_the_frontier_is_that_of_a_sum_over_mixtures() -> None:
-    p, q = np.array([0.5, 0.5, 0.0]), np.array([0.1, 0.4, 0.5])
+    p = np.array([0.5, 0.5, 0.0])
+    q = np.array([0.1, 0.4, 0.5])
     places = [(0.0, 1.0), (1.0, 0.0)]
     for share in np.linspace(1e-6, 1 - 1e-6, 25):
         both = []

@@ -143,7 +143,7 @@ FAULTS = [
         "A step starts from the clipped sum, and the noise, of the step before.",
         LOOP,
         edit(
-            "confide.dp.mechanism.update:noisy_gradient",
+            "confide.dp.mechanism.update:sum_clipped",
             ("clipper.reset()", "pass"),
         ),
     ),
@@ -325,10 +325,12 @@ FAULTS = [
         edit(
             "confide.dp.mechanism.update:noisy_gradient",
             (
-                "budget.run(add, batch)",
+                "sum_clipped(clipper, batches, budget, half, group)",
                 (
-                    "budget.run(add, batch)\n"
-                    "noise.add(clipper.flat, noise_multiplier * clipper.max_grad_norm)"
+                    "batches = list(batches)\n"
+                    "sum_clipped(clipper, batches, budget, half, group)\n"
+                    "for _ in batches:\n"
+                    "    noise.add(clipper.flat, noise_multiplier * clipper.max_grad_norm)"
                 ),
             ),
         ),

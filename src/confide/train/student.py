@@ -45,7 +45,8 @@ def taught(
     for _ in range(spec.updates):
         while len(waiting) < spec.batch_size:
             waiting = np.concatenate([waiting, rng.permutation(points)])
-        chosen, waiting = waiting[: spec.batch_size], waiting[spec.batch_size :]
+        chosen = waiting[: spec.batch_size]
+        waiting = waiting[spec.batch_size :]
         batch = answers_only(view, chosen, padded(view, chosen, bos)).to(torch.device(device))
         scored = int((batch.targets != IGNORE).sum())
         loss = token_losses(model, batch).sum() / max(1, scored)

@@ -12,7 +12,6 @@ is asked for as many of held-out text, and Fisher's exact test compares the two.
 
 import re
 from collections.abc import Sequence
-from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from confide.attacks.domains.proportions import rated
 from confide.attacks.exposure.candidates import Sentence, encoded
 from confide.attacks.exposure.exposure import read_canaries, sentence_of
 from confide.attacks.membership.members import Candidate, choose, first_occurrences
+from confide.attacks.statistics.metrics import at_least
 from confide.attacks.statistics.scoring import NOT_FINITE
 from confide.attacks.target import Target
 from confide.errors import InputError
@@ -56,13 +56,6 @@ def extraction(spec: ExtractionSpec, target: Target) -> dict[str, Any]:
     if not metrics["canaries"] and not metrics["members"]:
         metrics["reason"] = NOTHING
     return metrics
-
-
-def at_least(found: int, *, population: int, marked: int, drawn: int) -> float:
-    """Chance that `drawn` of a population, without replacement, hold at least `found` marked."""
-    from scipy.stats import hypergeom  # which takes more than a second to load
-
-    return min(1.0, float(hypergeom.sf(found - 1, population, marked, drawn)))
 
 
 def of_canaries(spec: ExtractionSpec, target: Target) -> dict[str, Any]:
@@ -180,8 +173,7 @@ def answered(target: Target, asked: Sequence[Question]) -> list[bool]:
         message = "a secret is longer than the model can write"
         raise InputError(message, file=target.points, key="gold")
     # the last tokens of a prompt that is too long; one place is the begin token's
-    kept = len(max((one.prompt for one in asked), key=len)) if most == inf else int(most) - 1
-    prompts = [one.prompt[max(0, len(one.prompt) - kept) :] for one in asked]
+    prompts = [one.prompt[int(max(0, len(one.prompt) + 1 - most)) :] for one in asked]
     numbers = torch.zeros(len(asked), 1, sampling.max_new_tokens, dtype=torch.float64)
     written = generate(target.model, prompts, numbers, sampling, ending(target.tokenizer))
     return [

@@ -177,6 +177,13 @@ def auc_null(m: int, n: int) -> tuple[float, float]:
     return float(max(0.0, 0.5 - half)), float(min(1.0, 0.5 + half))
 
 
+def at_least(found: int, *, population: int, marked: int, drawn: int) -> float:
+    """Chance that `drawn` of a population, without replacement, hold at least `found` marked."""
+    from scipy.stats import hypergeom  # which takes more than a second to load
+
+    return float(hypergeom(population, marked, drawn).sf(found - 1))
+
+
 def accuracy_null(m: int, n: int) -> tuple[float, float]:
     """Two-sided band of `balanced_accuracy` of scores that know nothing.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.attacks.statistics.metrics import auc, auc_interval, auc_null, ends
+from confide.attacks.statistics.metrics import at_least, auc, auc_interval, auc_null, ends
 from confide.attacks.texts.sides import Sides
 from confide.scan.search import Searcher
 from confide.text.likeness import embedded
@@ -113,15 +113,10 @@ def found(sides: Sides, texts: Sequence[str]) -> dict[str, Any]:
         "others": size,
         "found": members,
         "found_others": len(hits) - members,
-        "p_value": tail(2 * size, size, len(hits), members) if size else None,
+        "p_value": at_least(members, population=2 * size, marked=size, drawn=len(hits))
+        if size
+        else None,
     }
-
-
-def tail(total: int, marked: int, drawn: int, seen: int) -> float:
-    """P[X >= seen] where X of `drawn` are marked, of `total` of which `marked` are."""
-    from scipy.stats import hypergeom
-
-    return float(hypergeom(total, marked, drawn).sf(seen - 1))
 
 
 def surfaced(
@@ -144,5 +139,5 @@ def surfaced(
         "planted": len(secrets),
         "surfaced": seen,
         "expected": len(values) * len(secrets) / total,
-        "p_value": tail(total, len(secrets), len(values), seen),
+        "p_value": at_least(seen, population=total, marked=len(secrets), drawn=len(values)),
     }

@@ -119,6 +119,14 @@ def noisy_gradient(
     Several processes add up their units first and then add the same noise, drawn from the same
     stream: it is in the sum once.
     """
+    sum_clipped(clipper, batches, budget, half, group)
+    clipper.finish(noise_multiplier, expected_batch_size, noise)
+
+
+def sum_clipped(
+    clipper: PerExampleClipper, batches: Iterable[Batch], budget: Budget, half: bool, group: Group
+) -> None:
+    """Leave the sum of the clipped gradients of a batch in `clipper.flat`, in every process."""
     clipper.reset()
 
     def add(piece: Batch) -> None:
@@ -127,7 +135,6 @@ def noisy_gradient(
     for batch in batches:
         budget.run(add, batch)
     clipper.sum_over(group)
-    clipper.finish(noise_multiplier, expected_batch_size, noise)
 
 
 def discrete_gradient(

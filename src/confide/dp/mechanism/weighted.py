@@ -13,7 +13,7 @@ from torch import Tensor
 
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.randomness import Noise
-from confide.dp.mechanism.update import clipped
+from confide.dp.mechanism.update import sum_clipped
 from confide.models.batches import Batch
 from confide.runtime.memory import Budget
 from confide.runtime.parallel import ALONE, Group
@@ -38,9 +38,9 @@ def by_tokens(
     all others; N is N(0, (noise_multiplier C)^2). private, other: this process's part of the same
     points.
     """
-    add_up(clipper, other, budget, half, group)
+    sum_clipped(clipper, other, budget, half, group)
     clear = clipper.flat.clone()
-    add_up(clipper, private, budget, half, group)
+    sum_clipped(clipper, private, budget, half, group)
     clipper.flat.mul_(weight).add_(clear, alpha=1 - weight)
     clipper.finish(weight * noise_multiplier, expected_batch_size, noise)
 
@@ -64,22 +64,8 @@ def by_scores(
     counts nothing, so that the stream moves on. scores (n,): of the whole batch; batches: this
     process's part of it.
     """
-    add_up(clipper, batches, budget, half, group)
+    sum_clipped(clipper, batches, budget, half, group)
     drawn = noise.add(torch.zeros_like(clipper.flat), 1.0)
     deviation = noise_multiplier * clipper.max_grad_norm * float(scores.double().norm())
     clipper.flat.add_(drawn, alpha=deviation)
     clipper.finish(0.0, expected_batch_size, noise)
-
-
-def add_up(
-    clipper: PerExampleClipper, batches: Iterable[Batch], budget: Budget, half: bool, group: Group
-) -> None:
-    """Leave the sum of clipped gradients of a batch in `clipper.flat`."""
-    clipper.reset()
-
-    def add(piece: Batch) -> None:
-        clipped(clipper, piece, budget.examples(piece.length), half)
-
-    for batch in batches:
-        budget.run(add, batch)
-    clipper.sum_over(group)

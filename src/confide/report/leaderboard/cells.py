@@ -204,13 +204,14 @@ def compare(panel: PanelSpec, rows: Sequence[Entry], secret: str, epsilon: float
         return cell._replace(verdict=alone)
     pairs = paired(best_own, best_paper)
     cell = cell._replace(difference=over_seeds(pairs) if pairs else None)
-    winner, chosen_from, others = best_own, ours, papers
-    if worth(best_paper) < worth(best_own):
-        winner, chosen_from, others = best_paper, papers, ours
+    papers_lead = worth(best_paper) < worth(best_own)
+    winner = best_paper if papers_lead else best_own
+    chosen_from = papers if papers_lead else ours
+    others = ours if papers_lead else papers
     p = beaten(winner, others)
     if p is None:
         return cell._replace(verdict=ONE_SEED)
-    verdict = BETTER if winner is best_own else WORSE
+    verdict = WORSE if papers_lead else BETTER
     return cell._replace(p=min(1.0, p * len(chosen_from)), verdict=verdict)
 
 

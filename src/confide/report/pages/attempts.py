@@ -113,21 +113,27 @@ def told_apart(metrics: Json) -> str:
     return beside_chance(area, high)
 
 
+def beyond_chance(p: float) -> str:
+    """Whether so small a p-value is more than chance."""
+    return MORE if p <= 1 - LEVEL else NO_MORE
+
+
 def written_out(metrics: Json) -> Iterator[str]:
     """What came out of a model that was prompted: planted secrets, and those of the text."""
     if metrics["canaries"]:
-        verdict = MORE if metrics["p_canaries"] <= 1 - LEVEL else NO_MORE
+        p = metrics["p_canaries"]
         yield (
-            f"{verdict}: {metrics['canaries_out']} of {metrics['canaries']} planted secrets came "
-            f"out in {metrics['samples']:,} texts, where chance gives "
-            f"{rounded_up(metrics['canaries_chance'], 2)}{p_words(metrics['p_canaries'])}"
+            f"{beyond_chance(p)}: {metrics['canaries_out']} of {metrics['canaries']} planted "
+            f"secrets came out in {metrics['samples']:,} texts, where chance gives "
+            f"{rounded_up(metrics['canaries_chance'], 2)}{p_words(p)}"
         )
     if metrics["members"]:
-        verdict = MORE if metrics["p_members"] <= 1 - LEVEL else NO_MORE
+        p = metrics["p_members"]
         yield (
-            f"{verdict}: the model went on with {metrics['members_out']} of {metrics['members']} "
-            f"secrets of its training text, and with {metrics['non_members_out']} of "
-            f"{metrics['non_members']} that it never saw{p_words(metrics['p_members'])}"
+            f"{beyond_chance(p)}: the model went on with {metrics['members_out']} of "
+            f"{metrics['members']} secrets of its training text, and with "
+            f"{metrics['non_members_out']} of {metrics['non_members']} that it never saw"
+            f"{p_words(p)}"
         )
 
 
