@@ -1,5 +1,7 @@
 """The cover: what it hides, and that masking a covered secret changes nothing of what is left."""
 
+import json
+
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from confide.stages.word_list import word_list
 from confide.types import MASK
 
 PATTERNS = {"digit": r"\d", "capital": "[A-Z]"}
-LETTERS = "aB1,. \n\t\u00a0<é"
+LETTERS = "aB1,:. \n\t\u00a0<é"
 
 
 def cover(**more):
@@ -40,11 +42,29 @@ def test_a_mask_is_a_hit_wherever_it_stands_in_a_word():
 def test_familiar_words_are_no_hits_but_numbers_are(tmp_path):
     words = tmp_path / "words.json"
     write_json(words, ["hello", "b12", "may"])
-    assert shown("Hello! B12 is for May", model=str(words)) == f"Hello! {MASK} is for May"
-    assert shown(f"Hello {MASK}", model=str(words)) == f"Hello {MASK}"
+    assert shown("Hello! it is B12, for May", model=str(words)) == f"Hello! it is {MASK} for May"
+    assert shown(f"Hello, this is {MASK}", model=str(words)) == f"Hello, this is {MASK}"
     (tmp_path / "others.json").write_text('{"hello": 1}')
     with pytest.raises(InputError, match="list of words"):
         cover(model=str(tmp_path / "others.json"))
+
+
+def test_a_familiar_word_beside_a_hit_is_one(tmp_path):
+    """A verb that is a first name, too, or a surname that is a colour."""
+    words = tmp_path / "words.json"
+    write_json(words, ["mark", "white", "then"])
+    assert shown("Mark my words, Ann White", model=str(words)) == f"Mark my words, {MASK}"
+    assert shown("Then Mark White Aldale came", model=str(words)) == f"{MASK} came"
+    assert shown("Mark White is open", model=str(words)) == "Mark White is open"
+    assert shown("Then: Ann: White", model=str(words)) == f"Then: {MASK}"
+
+
+@pytest.fixture(scope="module")
+def familiar_words(tmp_path_factory):
+    """A list that has every other word of the texts that are tried."""
+    words = tmp_path_factory.mktemp("words") / "words.json"
+    write_json(words, ["b", "ab", "b1", "é"])
+    return str(words)
 
 
 def naive(places: list[int], gap: int | None) -> list[set[int]]:
@@ -65,7 +85,7 @@ def test_runs_are_those_of_a_naive_loop(places, gap):
     assert [set(range(a, b + 1)) for a, b in together(listed, gap)] == naive(listed, gap)
 
 
-@settings(max_examples=300)
+@settings(max_examples=1000)
 @given(
     before=st.text(LETTERS, max_size=12),
     secret=st.text(LETTERS, min_size=1, max_size=8),
@@ -75,16 +95,24 @@ def test_runs_are_those_of_a_naive_loop(places, gap):
 @example(before="a B a ", secret="a 1", after=" a", gap=1)
 @example(before="id:", secret=" 1 ", after="a", gap=None)
 @example(before="1a ", secret="a a", after=" B", gap=2)
-def test_masking_a_covered_secret_changes_nothing_of_what_is_left(before, secret, after, gap):
+@example(before="1 a B ", secret="a", after=" B 1", gap=None)
+@example(before="1 B ", secret="B", after=" B a", gap=0)
+@example(before="1 a B: B ", secret="B: a", after=" B: 1", gap=None)
+def test_masking_a_covered_secret_changes_nothing_of_what_is_left(
+    familiar_words, before, secret, after, gap
+):
     """The claim of docs/cover.md, for every text and every stretch of it that is covered whole."""
+    hides = cover(gap=gap, model=familiar_words)
     text = before + secret + after
     start = len(before)
     end = start + len(secret)
-    whole = any(a <= start and end <= b for a, b, *_ in cover(gap=gap)(text))
+    whole = any(a <= start and end <= b for a, b, *_ in hides(text))
     assume(whole and MASK not in text)
     masked = before + MASK + after
-    assert shown(masked, gap=gap) == shown(text, gap=gap)
-    assert merged_masks(shown(masked, gap=gap)) == merged_masks(shown(text, gap=gap))
+    left = redacted_text(text, hides(text))
+    left_of_masked = redacted_text(masked, hides(masked))
+    assert left_of_masked == left
+    assert merged_masks(left_of_masked) == merged_masks(left)
 
 
 def test_a_list_has_the_words_that_a_public_text_repeats(tmp_path):
@@ -104,3 +132,18 @@ def test_a_list_has_the_words_that_a_public_text_repeats(tmp_path):
             output=tmp_path / "none.json",
         )
     assert not (tmp_path / "none.json").exists()
+
+
+def test_a_list_may_have_what_a_published_vocabulary_writes_small(tmp_path):
+    write_jsonl(tmp_path / "points.jsonl", [{"text": "my order", "split": "train"}])
+    tokens = ["Ġgreat", "ĠGreat", "ĠMark", "Ġmark", "Ġann", "Ġof", "Ġ", "ous", "Ġ1st", "ĠNEW"]
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    member = {"path": "gpt2-bpe/vocab.json", "text": json.dumps(vocabulary)}
+    write_jsonl(tmp_path / "archive.jsonl", [member])
+    spec = WordListSpec(corpus="public", min_count=1, archive="gpt2-bpe")
+    files = {"points": tmp_path / "points.jsonl", "output": tmp_path / "words.json"}
+    word_list(spec, archive=tmp_path / "archive.jsonl", **files)
+    assert read_json(tmp_path / "words.json") == ["ann", "great", "my", "of", "order"]
+    write_jsonl(tmp_path / "archive.jsonl", [{"path": "merges.txt", "text": "a b"}])
+    with pytest.raises(InputError, match=r"holds no vocab\.json"):
+        word_list(spec, archive=tmp_path / "archive.jsonl", **files)

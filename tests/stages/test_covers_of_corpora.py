@@ -64,15 +64,19 @@ def cover_of(name, folder, public, **changes):
         return cover
     spec = PARAMS.word_lists[cover.model].model_copy(update={"min_count": 20})
     points = points_of(public, folder, "public", **changes)
-    word_list(spec, points=points, output=folder / "words.json")
+    archive = None
+    if spec.archive is not None:
+        archive = folder / f"{spec.archive}.jsonl"
+        fetch(FetchSpec(archive=spec.archive), output=archive)
+    word_list(spec, points=points, output=folder / "words.json", archive=archive)
     return cover.model_copy(update={"model": str(folder / "words.json")})
 
 
 @pytest.mark.parametrize(
     ("corpus", "cover", "public", "changes"),
     [
-        ("sim", "covering", "public", {"sizes": SMALL}),
-        ("sim", "covering_runs", "public", {"sizes": SMALL}),
+        pytest.param("sim", "covering", "public", {"sizes": SMALL}, marks=needs_mirror),
+        pytest.param("sim", "covering_runs", "public", {"sizes": SMALL}, marks=needs_mirror),
         pytest.param(
             "sgd_turns",
             "covering_services",

@@ -238,6 +238,12 @@ def domain_texts(spec):
     return f"data/work/{jobs.source_name(spec.corpus, jobs.POINT, 0)}/points.jsonl"
 
 
+def word_files(spec):
+    """Public text that familiar words are listed from, and the archive of everyday ones."""
+    files = {"points": domain_texts(spec)}
+    return files | {"archive": raw_file(spec)} if spec.archive else files
+
+
 def review_files(wildcards):
     """What a person marked in texts of a dataset, and what these texts are drawn from."""
     folder = f"data/work/{wildcards.dataset}"

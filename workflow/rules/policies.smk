@@ -49,7 +49,7 @@ rule domain_policy:
 # Familiar words of a public corpus, which a cover leaves as they are.
 rule word_list:
     input:
-        points=lambda w: domain_texts(PARAMS.word_lists[w.words]),
+        unpack(lambda w: word_files(PARAMS.word_lists[w.words])),
     output:
         "data/work/word_lists/{words}.json",
     log:
@@ -58,6 +58,7 @@ rule word_list:
         "logs/benchmarks/word_list/{words}.tsv"
     params:
         spec=lambda w: show(PARAMS.word_lists[w.words]),
+        archive=lambda w, input: flag("archive", input.get("archive")),
         code=code("word_list"),
     shell:
-        "confide word_list --spec {params.spec:q} --points {input.points} --output {output} > {log} 2>&1"
+        "confide word_list --spec {params.spec:q} --points {input.points} {params.archive} --output {output} > {log} 2>&1"

@@ -1,15 +1,15 @@
 """Cover whatever may be secret, from its first word to its last.
 
-A word is a run of characters that are not blank. It is a hit where one of the patterns is found in
-it, read by itself, or where it holds <MASK>. Words that the list of familiar ones has are no hits,
-unless a digit is in them. Hits with at most `gap` words between them are covered together, gaps and
-all; without a limit a text has one cover, from its first hit to its last.
+A word is a run of characters that are not blank. It is suspect where one of the patterns is found
+in it, read by itself, or where it holds <MASK>. A suspect is a hit unless the list of familiar
+words has it, and then, too, if it stands beside a hit: "Mark" alone may be a verb that opens a
+sentence, "Mark Aldale" is no verb. But a familiar word with a colon at its end only introduces the
+hit that follows. A word with a digit or <MASK> is never familiar. Hits with at most `gap` words
+between them are covered together, gaps and all; without a limit a text has one cover, from its
+first hit to its last.
 
-Masking a covered secret changes nothing of the covered text: whichever words the secret was made
-of become one word that holds <MASK>, a hit. It stands where they stood, so a cover begins and ends
-with the same characters as before, and what it hides is one mask either way; between hits there
-are no more words than there were. No word is judged by another. So what is learned of the covered
-text tells nothing of a secret that is covered whole: docs/cover.md.
+Masking a covered secret changes nothing of the covered text, so what is learned of that tells
+nothing of a secret that is covered whole: docs/cover.md has the proof.
 """
 
 import re
@@ -33,18 +33,28 @@ def cover(spec: CoverPolicySpec) -> Policy:
     suspicious = detector(RegexPolicySpec(kind="regex", patterns=spec.patterns))
     known = frozenset(words_of(Path(spec.model))) if spec.model is not None else frozenset()
 
-    def hit(word: str) -> bool:
-        if MASK in word:
-            return True
-        if bare(word) in known and not DIGIT.search(word):
-            return False
-        return suspicious(word)
+    def suspect(word: str) -> bool:
+        return MASK in word or suspicious(word)
+
+    def familiar(word: str) -> bool:
+        return bare(word) in known and MASK not in word and not DIGIT.search(word)
+
+    def hits(words: list[str]) -> list[int]:
+        suspects = [place for place, word in enumerate(words) if suspect(word)]
+        found: list[int] = []
+        for first, last in together(suspects, gap=0):
+            strange = [p for p in range(first, last + 1) if not familiar(words[p])]
+            if strange:
+                start = strange[0]
+                while start > first and not words[start - 1].endswith(":"):
+                    start -= 1
+                found.extend(range(start, last + 1))
+        return found
 
     def find(text: str) -> list[Span]:
-        words = [match.span() for match in WORD.finditer(text)]
-        hits = [place for place, (start, end) in enumerate(words) if hit(text[start:end])]
-        runs = together(hits, spec.gap)
-        return [Span(words[first][0], words[last][1], LABEL) for first, last in runs]
+        words = list(WORD.finditer(text))
+        runs = together(hits([word[0] for word in words]), spec.gap)
+        return [Span(words[first].start(), words[last].end(), LABEL) for first, last in runs]
 
     return find
 

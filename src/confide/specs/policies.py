@@ -168,10 +168,13 @@ class CoverPolicySpec(Spec):
 
 
 class WordListSpec(Spec):
-    """Words of a public corpus that occur often enough to be nobody's secret."""
+    """Words of a public corpus that occur often enough to be nobody's secret, and, with an archive,
+    those of everyday English: what GPT-2's vocabulary has more often in small letters.
+    """
 
     corpus: str  # name of a public corpus
     min_count: Natural = 30  # times that a word occurs, at least
+    archive: Literal["gpt2-bpe"] | None = None
 
 
 class UnionPolicySpec(Spec):

@@ -226,6 +226,13 @@ def from_files(
 
     <MASK>, <pad> and control strings come after its own ids.
     """
+    table = numbered(vocab, source=source)
+    lines = [line for line in merges.split("\n") if line and not line.startswith("#version")]
+    return from_vocab(table, lines, source=source, control=control)
+
+
+def numbered(vocab: bytes, *, source: str | Path) -> dict[str, int]:
+    """Tokens and their numbers of a vocab.json; InputError where it is none."""
     try:
         table = jsons.loads(vocab)
     except orjson.JSONDecodeError as error:
@@ -235,8 +242,7 @@ def from_files(
         raise InputError(f"vocab.json: a token {error}", file=source) from None
     if not isinstance(table, dict) or not all(type(index) is int for index in table.values()):
         raise InputError("expected tokens and their numbers in vocab.json", file=source)
-    lines = [line for line in merges.split("\n") if line and not line.startswith("#version")]
-    return from_vocab(table, lines, source=source, control=control)
+    return table
 
 
 def from_vocab(
