@@ -1,7 +1,6 @@
 """The mean of the last weights, against weights that are kept update by update."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -13,6 +12,7 @@ from confide.models import trainable
 from confide.specs import TrainSpec
 from confide.train.averages import Averages
 from confide.train.job import Job
+from confide.types import Step
 from tests.stages.group_worker import killed
 from tests.stages.test_train import partition, run, spec, vocabulary
 
@@ -29,7 +29,7 @@ def weights_of(job: Job) -> list[torch.Tensor]:
     return [weight.detach().double().clone() for weight in trainable(job.model)]
 
 
-@pytest.mark.parametrize("method", ["dpsgd", "crt", "jft"])
+@pytest.mark.parametrize("method", ["dpsgd", "crt", "jft", "redacted"])
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_it_is_the_mean_of_what_the_last_updates_left(
     method: str,
@@ -39,30 +39,34 @@ def test_it_is_the_mean_of_what_the_last_updates_left(
     monkeypatch,
 ) -> None:
     kept: list[list[torch.Tensor]] = []
-    step = Job.run
+    noisy: list[bool] = []
+    run_step = Job.run
 
-    def remember(self: Job, *arguments: Any) -> None:
-        step(self, *arguments)
+    def remember(self: Job, step: Step) -> None:
+        run_step(self, step)
         kept.append(weights_of(self))
+        noisy.append(step.noisy)
 
     plain = run(tmp_path / "plain", vocabulary, averaged(method, None))
     monkeypatch.setattr(Job, "run", remember)
     without = run(tmp_path / "again", vocabulary, averaged(method, None))
     raw = list(kept)
+    noised = [place for place, is_noisy in enumerate(noisy) if is_noisy]
+    reckoned = noised or list(range(len(raw)))
+    first = reckoned[-max(1, round(share * len(reckoned)))]
     kept.clear()
     made = run(tmp_path / "mean", vocabulary, averaged(method, share))
     assert without["model"].read_bytes() == plain["model"].read_bytes()
-    last = max(1, round(share * len(raw)))
-    wanted = [torch.stack(tensors).mean(0) for tensors in zip(*raw[-last:], strict=True)]
+    wanted = [torch.stack(tensors).mean(0) for tensors in zip(*raw[first:], strict=True)]
     assert all(
         torch.allclose(one, other, rtol=1e-6) for one, other in zip(kept[-1], wanted, strict=False)
     )
     stored = load_file(made["model"])
     assert sum(weight.numel() for weight in stored.values()) > 0
-    first = Ledger.from_file(plain["ledger"])
-    second = Ledger.from_file(made["ledger"])
-    assert first.releases() == second.releases()
-    assert first.states(updates_only=True) == second.states(updates_only=True)
+    before = Ledger.from_file(plain["ledger"])
+    after = Ledger.from_file(made["ledger"])
+    assert before.releases() == after.releases()
+    assert before.states(updates_only=True) == after.states(updates_only=True)
 
 
 @pytest.mark.parametrize("killed_after", [3, 11])
@@ -81,10 +85,10 @@ def test_a_killed_job_goes_on_to_the_same_mean(
 
 def test_without_it_nothing_is_added_up():
     model = torch.nn.Linear(3, 2)
-    averages = Averages(model, updates=10, share=None)
+    averages = Averages(model, updates={True: 5, False: 5}, share=None)
     before = [weight.clone() for weight in model.parameters()]
     for done in range(1, 11):
-        averages.add(done)
+        averages.add(done, noisy=done > 5)
     assert averages.state() == {}
     assert all(
         torch.equal(one, other) for one, other in zip(before, model.parameters(), strict=False)

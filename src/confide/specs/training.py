@@ -172,7 +172,8 @@ class RecipeSpec(Spec):
     # of several processes each keeps a part of the blocks' weights (causal_lm); blocks are
     # recomputed
     shard: bool = False
-    # of all updates, the last ones over which the weights are averaged; None: the last weights
+    # of noised updates (of all, where none is noised), the last over which the weights are
+    # averaged; None: the last weights
     average: Fraction | None = None
     # noised updates clip gradients divided by the root mean squares of exact ones
     precondition: bool = False

@@ -14,34 +14,54 @@ from confide.models.language_model import LanguageModel
 
 
 class Averages:
-    """Adds up the trained weights after each update of a job's last part."""
+    """Adds up the trained weights after each update of a job's last part.
 
-    def __init__(self, model: LanguageModel, *, updates: int, share: float | None) -> None:
-        """`updates`: of the whole job. `share`: of these, the last ones; None: no mean."""
+    That part is reckoned in noised updates where there are any: of a job whose exact updates all
+    come first, a share of all would be mostly exact ones, which need no mean.
+    """
+
+    def __init__(
+        self, model: LanguageModel, *, updates: dict[bool, int], share: float | None
+    ) -> None:
+        """`updates`: exact (False) and noised (True) ones of the whole job. `share`: of the noised
+        ones (of all, where none is noised), the last that count; None: no mean.
+        """
         self.weights = trainable(model)
-        self.updates = updates
-        self.first = updates if share is None else updates - max(1, round(share * updates))
-        self.sums = [torch.zeros_like(weight, dtype=torch.float64) for weight in self._averaged()]
+        self.updates = sum(updates.values())
+        self.any_noisy = updates[True] > 0
+        reckoned = updates[True] or updates[False]
+        self.left_out = reckoned
+        if share is not None:
+            self.left_out -= max(1, round(share * reckoned))
+        wanted = self.left_out < reckoned
+        averaged = self.weights if wanted else []
+        self.sums = [torch.zeros_like(weight, dtype=torch.float64) for weight in averaged]
+        self.reckoned = torch.zeros((), dtype=torch.int64)
+        self.counted = torch.zeros((), dtype=torch.int64)
 
-    def add(self, done: int) -> None:
+    def add(self, done: int, *, noisy: bool) -> None:
         """Count the weights after update `done`, and put the mean in place after the last one."""
-        if not self.sums or done <= self.first:
+        if not self.sums:
             return
+        self.reckoned += noisy or not self.any_noisy
+        if self.reckoned <= self.left_out:
+            return
+        self.counted += 1
         for total, weight in zip(self.sums, self.weights, strict=True):
             total.add_(weight.detach())
         if done == self.updates:
             for total, weight in zip(self.sums, self.weights, strict=True):
-                weight.data.copy_(total / (self.updates - self.first))
+                weight.data.copy_(total / int(self.counted))
 
     def state(self) -> dict[str, Any]:
         """State for a checkpoint."""
-        return {str(place): total for place, total in enumerate(self.sums)}
+        sums = {str(place): total for place, total in enumerate(self.sums)}
+        return sums and {**sums, "reckoned": self.reckoned, "counted": self.counted}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint's state."""
+        if self.sums:
+            self.reckoned.copy_(state["reckoned"])
+            self.counted.copy_(state["counted"])
         for place, total in enumerate(self.sums):
             total.copy_(state[str(place)])
-
-    def _averaged(self) -> list[torch.nn.Parameter]:
-        """The weights that a mean is taken of: all of them, or none."""
-        return self.weights if self.first < self.updates else []

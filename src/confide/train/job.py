@@ -95,7 +95,7 @@ class Job:
             deviation = of_sum / spec.recipe.noisy_batch_size
         self.filters = Filters(spec.recipe, model, deviation=deviation)
         self.optimizers = Optimizers(spec.recipe, model, updates)
-        self.averages = Averages(model, updates=sum(updates.values()), share=spec.recipe.average)
+        self.averages = Averages(model, updates=updates, share=spec.recipe.average)
         self.history = History(self.batches, self.gradients)
         self.metrics = Metrics()
 
@@ -116,7 +116,7 @@ class Job:
             self.history.add(update)
             self.metrics.add(loss)
         self.done += 1
-        self.averages.add(self.done)
+        self.averages.add(self.done, noisy=step.noisy)
 
     def save(self, folder: Path, fingerprint: str) -> None:
         """Write the checkpoint, one for all processes; InputError where these no longer have the
