@@ -108,10 +108,10 @@ def a_secret_that_the_policy_finds_leaves_no_trace() -> None:
 
 def a_covered_secret_changes_nothing_of_what_is_left() -> None:
     """Every stretch of some texts that a cover hides whole, masked: see docs/cover.md."""
-    texts = ["a 1 b c #b, d", "x:1 a 2b, c", "#a b. c <MASK>d e 5", "a b c d", "hi 12 may #x b3"]
+    texts = ["a 1 b c #b, d", "x:1 a 2b, c", "#a b. c <MASK>d e 5", "a b c d", "hi 12 may #x to b3"]
     with tempfile.TemporaryDirectory() as folder:
         familiar = Path(folder) / "words.json"
-        familiar.write_text('["hi", "b3"]')
+        familiar.write_text('["hi", "b3", "mask"]')
         for gap in (None, 0, 1):
             spec = CoverPolicySpec(
                 kind="cover",

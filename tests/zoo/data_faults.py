@@ -25,12 +25,18 @@ FAULTS = [
         edit("confide.policies.cover:cover", ("MASK in word", "word == MASK")),
     ),
     Fault(
+        "a mask may be familiar",
+        "A mask is no hit where the list of familiar words has the word mask.",
+        COVERED,
+        edit("confide.policies.cover:cover", ("MASK not in word", "True")),
+    ),
+    Fault(
         "familiar words may have digits",
         "A number that a list of words has is not covered.",
         COVERED,
         edit(
             "confide.policies.cover:cover",
-            ("bare(word) in known and not DIGIT.search(word)", "bare(word) in known"),
+            ("not DIGIT.search(word)", "True"),
         ),
     ),
     Fault(
@@ -40,8 +46,8 @@ FAULTS = [
         edit(
             "confide.policies.cover:cover",
             (
-                "Span(words[first][0], words[last][1], LABEL)",
-                "Span(words[first][0], words[last][1] - 1, LABEL)",
+                "Span(words[first].start(), words[last].end(), LABEL)",
+                "Span(words[first].start(), words[last].end() - 1, LABEL)",
             ),
         ),
     ),
@@ -52,8 +58,8 @@ FAULTS = [
         edit(
             "confide.policies.cover:cover",
             (
-                "runs = together(hits, spec.gap)",
-                "runs = together(hits, spec.gap and len(text) // 9)",
+                "together(hits([word[0] for word in words]), spec.gap)",
+                "together(hits([word[0] for word in words]), spec.gap and len(text) // 9)",
             ),
         ),
     ),
