@@ -11,8 +11,9 @@ import pytest
 from confide.errors import InputError
 from confide.files.io import read_json, read_jsonl, write_jsonl
 from confide.specs import WorthJobSpec, parse
-from confide.stages.worth import NOT_COVERED, worth
+from confide.stages.worth import NOT_COVERED, Text, domain_accuracy, from_strings, worth
 from confide.text.planted import is_planted
+from confide.text.tokenizer import train_bpe
 from tests.stages.corpus_of_texts import POLICY, made
 
 SETTINGS = {"updates": 30, "embedding": 16, "hidden": 32, "limit": 100, "clusters": 10, "lr": 0.02}
@@ -71,18 +72,24 @@ def test_real_text_is_worth_what_it_is_and_noise_nothing(
 
 
 def test_domains_of_a_mix_are_told_by_a_classifier(tmp_path: Path) -> None:
-    from confide.stages.worth import Text, domain_accuracy
-    from confide.train.student import view_of
+    tokenizer = train_bpe(["a flight", "a letter"], 280)
 
     def text(names: list[str | None]) -> Text:
-        view = view_of([[1, 2 if name == "air" else 3, 4] for name in names])
-        return Text(view, range(len(names)), [""] * len(names), names)  # type: ignore[arg-type]
+        strings = ["a flight" if name == "air" else "a letter" for name in names]
+        return from_strings(strings, names, tokenizer, tmp_path)
 
     tested = text(["air", "air", "mail", None, "land"])
-    found = domain_accuracy(text(["air", "mail", None] * 5), tested)
+    found = domain_accuracy(text(["air", "mail", None] * 5), tested, tokenizer)
     assert found == {"domain_accuracy": 0.75, "domain_chance": 0.5}  # of land it has no text
-    nothing = domain_accuracy(text(["air", None]), tested)
+    nothing = domain_accuracy(text(["air", None]), tested, tokenizer)
     assert nothing == {"domain_accuracy": None, "domain_chance": None}
+
+
+def test_a_classifier_does_not_see_the_token_of_a_domain(tmp_path: Path) -> None:
+    tokenizer = train_bpe(["a flight", "a letter"], 280)
+    names = ["air", "mail"] * 5
+    text = from_strings([f"<{name}> hello" for name in names], list(names), tokenizer, tmp_path)
+    assert domain_accuracy(text, text, tokenizer)["domain_accuracy"] == 0.5
 
 
 def test_texts_that_are_none_are_refused(corpus: dict[str, Path], tmp_path: Path) -> None:
