@@ -50,3 +50,18 @@ def test_every_text_stands_once_under_its_prompt():
     assert text.count("## Highest likelihood ratios") == 2
     quiet = [replace(one, attacks={"leak": {"attack": "leak", "pairs": []}}) for one in results]
     assert "##" not in examples.markdown(spec, quiet)
+
+
+def test_texts_that_are_handed_out_stand_beside_those_of_the_corpus():
+    texts = [
+        {"kind": "real", "text": "it is <MASK> here"},
+        {"kind": "synthetic", "text": "it is Ann | Aldale"},
+    ]
+    worth = {"attack": "worth", "examples": texts}
+    results = [
+        replace(result(name, name), attacks={"worth": worth}) for name in ("nonprivate", "dpsgd")
+    ]
+    spec = ReportSpec(study="s", title="A study", runs=[one.run for one in results])
+    text = examples.markdown(spec, results)
+    assert text.count("| the corpus itself | `it is <MASK> here` |") == 1  # not once per model
+    assert text.count("`it is Ann ¦ Aldale`") == 2

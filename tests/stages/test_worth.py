@@ -14,6 +14,7 @@ from confide.specs import WorthJobSpec, parse
 from confide.stages.worth import NOT_COVERED, Text, domain_accuracy, from_strings, worth
 from confide.text.planted import is_planted
 from confide.text.tokenizer import train_bpe
+from confide.types import MASK
 from tests.stages.corpus_of_texts import POLICY, made
 
 SETTINGS = {"updates": 30, "embedding": 16, "hidden": 32, "limit": 100, "clusters": 10, "lr": 0.02}
@@ -27,12 +28,16 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def measured(
-    corpus: dict[str, Path], folder: Path, texts: list[dict[str, Any]], **more: Path
+    corpus: dict[str, Path],
+    folder: Path,
+    texts: list[dict[str, Any]],
+    asked: dict[str, Any] = SPEC,
+    **more: Path,
 ) -> dict[str, Any]:
     """worth.json of texts that a model might have written."""
     write_jsonl(folder / "texts", [{"synthetic": {}}, *texts])
     given = {name: corpus[name] for name in TAKEN}
-    spec = parse(WorthJobSpec, SPEC)
+    spec = parse(WorthJobSpec, asked)
     worth(spec, texts=folder / "texts", output=folder / "worth.json", **given, **more)
     return read_json(folder / "worth.json")
 
@@ -102,3 +107,20 @@ def test_what_is_written_is_json_of_finite_numbers(corpus: dict[str, Path], tmp_
     found = measured(corpus, tmp_path, [{"text": "a", "domain": "air"}, {"text": "a"}])
     assert found["synthetic_divergence_2"] is None  # no pair of words
     assert json.loads((tmp_path / "worth.json").read_text()) == found
+
+
+def test_texts_are_shown_with_their_secrets_masked(corpus: dict[str, Path], tmp_path: Path) -> None:
+    gold = {
+        row["text"][start:end]
+        for row in read_jsonl(corpus["points"])
+        for start, end, *_ in row["gold"]
+    }
+    secrets = [secret for secret in sorted(gold) if len(secret) > 5]
+    texts = [{"text": f"so my name or number is {secret} as I said"} for secret in secrets]
+    asked = SPEC | {"worth": SPEC["worth"] | {"examples": 20}}
+    found = measured(corpus, tmp_path, texts, asked)["examples"]
+    assert [row["kind"] for row in found] == ["real"] * 20 + ["synthetic"] * 20
+    shown = [row["text"] for row in found if row["text"] is not None]
+    assert len(shown) > 30 and not [text for text in shown for secret in secrets if secret in text]
+    assert any(MASK in text for text in shown) and any("[name]" in text for text in shown)
+    assert "examples" not in measured(corpus, tmp_path, texts)  # nobody asked for them

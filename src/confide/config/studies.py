@@ -80,13 +80,11 @@ def study(params: Params, name: str) -> ReportSpec:
 
 
 def examples(params: Params, study: str) -> bool:
-    """Whether an attack on a study's runs writes texts out."""
-    attacks = (
-        params.attacks[attack]
-        for row in params.studies[study].runs
-        for attack in params.runs[row].attacks
-    )
-    return any(getattr(attack, "examples", 0) for attack in attacks)
+    """Whether a study's runs show texts: those of attacks, or those that are handed out."""
+    rows = [params.runs[row] for row in params.studies[study].runs]
+    attacks = (params.attacks[attack] for row in rows for attack in row.attacks)
+    written = (params.synthesis[row.synthesis].worth for row in rows if row.synthesis is not None)
+    return any(getattr(spec, "examples", 0) for spec in (*attacks, *written))
 
 
 def gate(params: Params, name: str) -> GateSpec:

@@ -52,6 +52,7 @@ class WorthSpec(Spec):
     lr: Positive = 0.005
     limit: Natural = 2000  # held-out points, and texts of each kind, that are compared
     clusters: Natural = 50  # of likeness
+    examples: Count = 0  # texts that are shown, with all that is or may be secret masked
     seed: Count = 0
     device: str = "auto"
 

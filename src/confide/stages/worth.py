@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from confide.attacks.domains.examples import WORDS, veil
 from confide.data.partition_files import check_vocabulary, load_partition
 from confide.errors import InputError
 from confide.files.io import read_jsonl, sha256, write_json
@@ -32,6 +33,7 @@ from confide.train.student import classified, next_word, taught, view_of
 from confide.types import MASK, SPLITS, Partition, View
 
 GRAMS = (1, 2, 3)  # words of an n-gram
+SHORTEST = 4  # letters and digits of a secret that is searched for in what is shown
 NOT_COVERED = (
     "these numbers were computed from protected text: no certificate covers them, and they are "
     "not for release"
@@ -63,7 +65,8 @@ def worth(
     points of a public corpus with made-up values in their slots are (`templates`), which cost
     nothing.
 
-    Guarantees: numbers alone; no text.
+    Guarantees: numbers, and as many texts as the specification shows, in which no gold secret of
+    the corpus is and all that the policy finds is masked.
     """
     keep_pages()
     partition = load_partition(original, redacted)
@@ -101,7 +104,24 @@ def worth(
         numbers |= alike(few, tested.strings, spec.worth)
         metrics |= {f"{name}_{key}": value for key, value in numbers.items()}
         metrics |= slots_of(name, few, find)
+    if spec.worth.examples:
+        metrics["examples"] = examples(spec, points, kinds)
     write_json(output, metrics)
+
+
+def examples(
+    spec: WorthJobSpec, points: Path, kinds: dict[str, Text | None]
+) -> list[dict[str, Any]]:
+    """Some longer texts of the corpus and of the model, as a person may see them (`veil`)."""
+    show = veil([spec.policy], points, SHORTEST)
+    shown = []
+    for name in ("real", "synthetic"):
+        text = kinds[name]
+        strings = [] if text is None else text.strings
+        long = [string for string in strings if len(string.split()) >= WORDS]
+        chosen_texts = compared(long, spec.worth.examples, spec.worth.seed)
+        shown += [{"kind": name, "text": show(string)} for string in chosen_texts]
+    return shown
 
 
 def sides(partition: Partition, docs: Sequence[str], file: Path) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,8 @@
-"""Texts that attacks wrote out, side by side, as Markdown (examples.jinja).
+"""Texts for the eye, side by side, as Markdown (examples.jinja).
 
-They are those of Domain Private Transformers, Tables 1 to 3 and Appendix E.4. What is secret in
-them, or might be, was masked where they were made (`attacks/domains/examples.py`).
+They are those that models write to be handed out, and those of attacks: Domain Private
+Transformers, Tables 1 to 3 and Appendix E.4. What is secret in them, or might be, was masked where
+they were made (`attacks/domains/examples.py`).
 """
 
 from confide.output import templates
@@ -32,8 +33,14 @@ def markdown(spec: ReportSpec, results: list[Result]) -> str:
         for name, metrics in result.attacks.items()
         if metrics["attack"] == "domain_lira" and metrics.get("examples")
     }
+    handed_out: dict[str, dict[str | None, None]] = {}  # by whose they are, each once
+    for label, result in labelled_results:
+        for row in result.attacks.get("worth", {}).get("examples", ()):
+            whose = "the corpus itself" if row["kind"] == "real" else label
+            handed_out.setdefault(whose, {})[row["text"]] = None
     values = {
         "title": spec.title,
+        "handed_out": handed_out,
         "redactions": redactions.values(),
         "answers": answers,
         "ranked": ranked,
