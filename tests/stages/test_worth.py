@@ -124,3 +124,14 @@ def test_texts_are_shown_with_their_secrets_masked(corpus: dict[str, Path], tmp_
     assert len(shown) > 30 and not [text for text in shown for secret in secrets if secret in text]
     assert any(MASK in text for text in shown) and any("[name]" in text for text in shown)
     assert "examples" not in measured(corpus, tmp_path, texts)  # nobody asked for them
+
+
+def test_a_student_may_have_a_tokenizer_of_its_own(corpus: dict[str, Path], tmp_path: Path) -> None:
+    asked = SPEC | {"worth": SPEC["worth"] | {"vocab_size": 300}}
+    found = measured(corpus, tmp_path, own(corpus), asked)
+    usual = measured(corpus, tmp_path, own(corpus))
+    assert found["synthetic_ppl"] == found["real_ppl"] < usual["real_ppl"]  # shorter tokens
+    assert found["synthetic_likeness"] == usual["synthetic_likeness"]
+    asked["worth"]["vocab_size"] = 400  # as many as the corpus's tokenizer has
+    same = measured(corpus, tmp_path, own(corpus), asked)["real_bits_per_character"]
+    assert same == pytest.approx(usual["real_bits_per_character"], rel=0.1)

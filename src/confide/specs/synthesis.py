@@ -45,6 +45,9 @@ class WorthSpec(Spec):
     by.
     """
 
+    # tokens of a tokenizer that is trained on the real text; null: the run's own, which may have
+    # more than a small model learns
+    vocab_size: Natural | None = None
     updates: Natural = 600
     batch_size: Natural = 32
     embedding: Natural = 64

@@ -8,7 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from confide.specs import WorthJobSpec, WorthSpec
 from confide.text.fakes import in_slots
 from confide.text.likeness import divergence, likeness
 from confide.text.planted import is_planted
-from confide.text.tokenizer import Tokenizer, load
+from confide.text.tokenizer import Tokenizer, load, train_bpe
 from confide.train.evaluation import perplexity, score
 from confide.train.job import device_of
 from confide.train.student import classified, next_word, taught, view_of
@@ -78,7 +78,7 @@ def worth(
         raise InputError(message, file=points)
     held_out, learnt_from = sides(partition, [doc for doc, _ in rows], points)
     strings = [text for _, text in rows]
-    kinds = {
+    kinds: dict[str, Text | None] = {
         "synthetic": written(texts, words),
         "real": real(partition, learnt_from, strings),
         "redacted": masked(partition, learnt_from, words),
@@ -86,6 +86,10 @@ def worth(
     }
     rng = np.random.default_rng(spec.worth.seed)
     tested = real(partition, chosen(held_out, spec.worth.limit, rng), strings)
+    if spec.worth.vocab_size is not None:
+        words = train_bpe([strings[point] for point in learnt_from], spec.worth.vocab_size)
+        kinds = {name: text and retold(text, words) for name, text in kinds.items()}
+        tested = retold(tested, words)
     metrics: dict[str, Any] = {
         "attack": "worth",
         "run": spec.run,
@@ -148,6 +152,12 @@ def compared(strings: list[str], limit: int, seed: int) -> list[str]:
     """At most so many of the texts, in their order."""
     places = chosen(np.arange(len(strings)), limit, np.random.default_rng(seed))
     return [strings[place] for place in places]
+
+
+def retold(text: Text, tokenizer: Tokenizer) -> Text:
+    """The same texts in the tokens of another tokenizer."""
+    view = view_of([tokenizer.encode(string) for string in text.strings])
+    return replace(text, view=view, points=np.arange(len(text.strings)))
 
 
 def real(partition: Partition, points: np.ndarray, strings: list[str]) -> Text:
