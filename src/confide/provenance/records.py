@@ -89,17 +89,28 @@ def records(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def altered(folder: Path) -> Iterator[str]:
     """Built files that are no more what was made.
 
-    They have another date than then, and another content than when they were last read.
+    They have another date than then, and another content than when they were last read. A file that
+    is gone, as while another Snakemake makes it anew, is what Snakemake itself looks for.
     """
     record_of = dict(records(folder))
     changed = {
-        name for name in record_of if (folder / name).stat().st_mtime != record_of[name]["endtime"]
+        name
+        for name in record_of
+        if date_of(folder / name) not in (None, record_of[name]["endtime"])
     }
     for reader in record_of.values():
         for name in changed & reader["input_checksums"].keys():
             read_this = (reader["starttime"] or 0) >= record_of[name]["endtime"]
             if read_this and reader["input_checksums"][name] != f"sha256:{sha256(folder / name)}":
                 yield name
+
+
+def date_of(path: Path) -> float | None:
+    """When a file was last written; None where it is gone."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return None
 
 
 def redate(folder: Path) -> None:
