@@ -20,6 +20,7 @@ FILES = {
     "pack/base.py": "y = 1\n",
     "pack/other.py": "z = 1\n",
 }
+HANDING_ON = ["confide.specs"]
 REACHED = ["pack", "pack.base", "pack.deep", "pack.deep.leaf", "pack.lazy", "pack.part", "pack.top"]
 
 
@@ -140,4 +141,42 @@ def test_closure_holds_all_that_an_import_really_loads():
         check=True,
         env={"PYTHONPATH": str(src)},
     )
-    assert set(loaded.stdout.split()) <= codehash.closure(src, "confide.stages.redact")
+    reached = codehash.closure(src, "confide.stages.redact")
+    # what a package hands on that no name stands for is loaded, and nothing of it is used
+    handing_on = [name for name in HANDING_ON if name in loaded.stdout.split()]
+    unused = frozenset().union(*(codehash.closure(src, name) for name in handing_on))
+    assert handing_on and set(loaded.stdout.split()) <= reached | unused
+
+
+def test_of_a_package_that_hands_on_names_the_modules_of_these_count(root):
+    names = {
+        "hub/__init__.py": '"""All."""\nfrom pack.hub.one import a\nfrom .two import b\n'
+        '__all__ = ["a", "b"]\n',
+        "hub/one.py": "a = 1\n",
+        "hub/two.py": "b = 2\n",
+        "top.py": "from pack.hub import a\n",
+    }
+    for name, text in names.items():
+        (root / "pack" / name).parent.mkdir(exist_ok=True)
+        (root / "pack" / name).write_text(text)
+    before = fresh(root)
+    assert codehash.closure(root, "pack.top") == {"pack", "pack.top", "pack.hub.one"}
+    (root / "pack/hub/two.py").write_text("b = 3\n")
+    assert fresh(root) == before
+    (root / "pack/hub/one.py").write_text("a = 3\n")
+    assert fresh(root) != before
+    (root / "pack/hub/__init__.py").write_text("from pack.hub.two import b as a\n")
+    fresh(root)
+    assert {"pack.hub", "pack.hub.two"} <= codehash.closure(root, "pack.top")
+    (root / "pack/hub/__init__.py").write_text("from .one import a\nfrom .two import b\nb += 1\n")
+    fresh(root)
+    assert {"pack.hub", "pack.hub.two"} <= codehash.closure(root, "pack.top")
+
+
+def test_specs_hand_on_and_training_does_not_depend_on_how_texts_are_asked_for():
+    """A change of what a study shows trains nothing anew."""
+    src = Path(codehash.__file__).parents[2]
+    assert all(codehash.read(src, name).hands_on for name in HANDING_ON)
+    others = {"confide.specs.synthesis", "confide.specs.experiments"}
+    for stage in ("train", "redact", "partition", "certify"):
+        assert not others & codehash.closure(src, f"confide.stages.{stage}")

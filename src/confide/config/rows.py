@@ -16,7 +16,7 @@ from confide.corpora import table, table_files
 from confide.methods import METHODS
 from confide.methods.regularised import RegularisedOptions
 from confide.specs import AuditCanarySpec, Params, PrivacySpec, RunSpec, TableSpec
-from confide.train.packing import problems as unpackable
+from confide.train.packing import MIXED, obstacle
 from confide.train.planning import (
     AUTHORS_DEDUPLICATED,
     CHUNKS_DEDUPLICATED,
@@ -42,10 +42,25 @@ Audits = Mapping[str, Mapping[str, AuditCanarySpec]]  # of new tokens, by datase
 
 def rows(params: Params) -> Iterator[Problem]:
     """Rows that could not run."""
-    yield from (Problem(*problem) for problem in unpackable(params))
+    yield from packed(params)
     for name, row in params.runs.items():
         for problem in row_problems(params, row):
             yield problem._replace(path=("runs", name, *problem.path))
+
+
+def packed(params: Params) -> Iterator[Problem]:
+    """Packed datasets that hold public text, and rows that cannot read chunks."""
+    for name, dataset in params.datasets.items():
+        if dataset.pack is not None and params.policies[dataset.conservative].kind != "everything":
+            message = "is not of kind everything, which pack needs: " + MIXED
+            yield Problem(("datasets", name, "conservative"), dataset.conservative, message)
+    for name, row in params.runs.items():
+        if params.datasets[row.dataset].pack is None or row.method not in METHODS:
+            continue
+        recipe = params.recipes[row.recipe]
+        privacy = params.privacy[row.privacy] if row.privacy is not None else None
+        if (why := obstacle(METHODS[row.method].kinds(recipe), recipe, privacy)) is not None:
+            yield Problem(("runs", name, "dataset"), row.dataset, f"is packed: {why}")
 
 
 def row_problems(params: Params, row: RunSpec) -> Iterator[Problem]:

@@ -4,7 +4,9 @@ A workflow then reruns what changed code has made.
 
 Comments, docstrings and layout do not count, nor does a file's date; imports inside functions and
 data files beside m.py that share its name, such as m.csv and m.yaml, do. A package's `__init__`
-belongs to each of its modules, as Python runs it. Modules are parsed, never imported.
+belongs to each of its modules, as Python runs it, unless it only hands on what its modules define:
+then a name stands for the module that defines it, and a change of another module of the package
+makes nothing anew. Modules are parsed, never imported.
 """
 
 import ast
@@ -12,6 +14,7 @@ import hashlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 DATA = (".csv", ".jinja", ".json", ".txt", ".yaml")  # endings of data files that belong to a module
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -36,49 +39,92 @@ def closure(root: Path, module: str) -> frozenset[str]:
             continue
         reached.add(name)
         waiting += imports(root, name)
-        waiting.append(name.rpartition(".")[0])
+        package = name.rpartition(".")[0]
+        if package and not read(root, package).hands_on:
+            waiting.append(package)
     return frozenset(reached)
 
 
-def imports(root: Path, module: str) -> tuple[str, ...]:
+def imports(root: Path, module: str) -> Iterator[str]:
     """Modules of the same package that the import statements of a module mention."""
-    return read(root, module)[0]
+    for package, name in read(root, module).names:
+        source = read(root, package).hands_on.get(name) if is_module(root, package) else None
+        if source is not None:
+            yield source
+        else:
+            yield package
+            if name:
+                yield f"{package}.{name}"
 
 
 def module_hash(root: Path, module: str) -> str:
     """Hex SHA-256 of what the module says to Python and of the data files of its name."""
-    return read(root, module)[1]
+    return read(root, module).digest
+
+
+class Module(NamedTuple):
+    """What is known of a module.
+
+    `names`: pairs of a module and of what is imported of it, "" for itself. `hands_on`: of an
+    `__init__` that has nothing but imports of names from modules of its package, the module that
+    each name is defined in.
+    """
+
+    names: tuple[tuple[str, str], ...]
+    digest: str
+    hands_on: dict[str, str]
 
 
 @cache
-def read(root: Path, module: str) -> tuple[tuple[str, ...], str]:
-    """What the module imports, and its hash.
+def read(root: Path, module: str) -> Module:
+    """A module of the package.
 
     Its tree is not kept: a few hundred of them take longer to keep than to make.
     """
     file = file_of(root, module)
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-    text, statements = canonical(ast.parse(file.read_bytes()))
-    names = dict.fromkeys(name for node in statements for name in mentioned(node, package))
+    tree = ast.parse(file.read_bytes())
+    text, statements = canonical(tree)
+    names = dict.fromkeys(pair for node in statements for pair in mentioned(node, package))
     top = module.split(".")[0]
     digest = hashlib.sha256(text.encode())
     for ending in DATA:
         data = file.with_suffix(ending)
         if data.is_file():
             digest.update(f"{ending} {hashlib.sha256(data.read_bytes()).hexdigest()}".encode())
-    ours = (name for name in names if name.split(".")[0] == top and is_module(root, name))
-    return tuple(ours), digest.hexdigest()
+    ours = tuple(pair for pair in names if pair[0].split(".")[0] == top)
+    hands_on = handed_on(root, tree, package) if file.name == "__init__.py" else {}
+    return Module(ours, digest.hexdigest(), hands_on)
 
 
-def mentioned(node: ast.AST, package: str) -> Iterator[str]:
-    """Absolute names in one import statement; `from a import b` mentions a and a.b."""
+def handed_on(root: Path, tree: ast.Module, package: str) -> dict[str, str]:
+    """The module that each name of an `__init__` is from; nothing where that has other code."""
+    source_of: dict[str, str] = {}
+    for node in tree.body[ast.get_docstring(tree) is not None :]:
+        if is_list_of_names(node):
+            continue
+        if not isinstance(node, ast.ImportFrom) or any(alias.asname for alias in node.names):
+            return {}
+        source_of |= {name: source for source, name in mentioned(node, package)}
+    modules = [name for name, source in source_of.items() if is_module(root, f"{source}.{name}")]
+    return {} if modules else source_of
+
+
+def is_list_of_names(node: ast.stmt) -> bool:
+    """Whether a statement is `__all__ = ...`."""
+    return isinstance(node, ast.Assign) and [ast.unparse(one) for one in node.targets] == [
+        "__all__"
+    ]
+
+
+def mentioned(node: ast.AST, package: str) -> Iterator[tuple[str, str]]:
+    """Pairs of an absolute name and of what one import statement takes of it, "" for itself."""
     if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
+        yield from ((alias.name, "") for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
         above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
         base = ".".join([*above, *([node.module] if node.module else [])])
-        yield base
-        yield from (f"{base}.{alias.name}" for alias in node.names)
+        yield from ((base, alias.name) for alias in node.names)
 
 
 def canonical(tree: ast.Module) -> tuple[str, list[ast.Import | ast.ImportFrom]]:

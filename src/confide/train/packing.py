@@ -9,7 +9,7 @@ to an end token, so that at a cut the model is also taught an end that no text h
 for claims stands in `certify/chunk_claims.py`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from confide.errors import InputError
 from confide.methods import METHODS
-from confide.specs import Params, PrivacySpec, RecipeSpec, TrainSpec
+from confide.specs import PrivacySpec, RecipeSpec, TrainSpec
 from confide.types import SPLITS, Packing, Partition, Step, View, ViewName
 
 MIXED = "a chunk would mix public and private points"
@@ -145,20 +145,3 @@ def obstacle(steps: Iterable[Step], recipe: RecipeSpec, privacy: PrivacySpec | N
     if any(step.tokens in ("public", "private") for step in steps):
         return "a method that tells the tokens of a point apart needs whole points"
     return None
-
-
-def problems(params: Params) -> Iterator[tuple[tuple[str, ...], Any, str]]:
-    """Path, value and fault of every packed dataset that holds public text, and of every row that
-    cannot read chunks.
-    """
-    for name, dataset in params.datasets.items():
-        if dataset.pack is not None and params.policies[dataset.conservative].kind != "everything":
-            message = "is not of kind everything, which pack needs: " + MIXED
-            yield ("datasets", name, "conservative"), dataset.conservative, message
-    for name, row in params.runs.items():
-        if params.datasets[row.dataset].pack is None or row.method not in METHODS:
-            continue
-        recipe = params.recipes[row.recipe]
-        privacy = params.privacy[row.privacy] if row.privacy is not None else None
-        if (why := obstacle(METHODS[row.method].kinds(recipe), recipe, privacy)) is not None:
-            yield ("runs", name, "dataset"), row.dataset, f"is packed: {why}"
