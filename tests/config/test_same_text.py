@@ -121,6 +121,22 @@ def test_what_the_workflow_makes_is_not_declared_public(place):
             check(given, None)
 
 
+def test_lists_and_weights_of_the_workflow_are_not_declared_public(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    place = "data/work/sim-turn/points.jsonl"
+    (tmp_path / place).parent.mkdir(parents=True)
+    (tmp_path / place).touch()
+    given = tiny()
+    given["policies"]["own"] = {"kind": "words", "path": place, "independent": True}
+    with pytest.raises(InputError, match=r"policies\.own\.path = .*: is made by this workflow"):
+        check(given, None)
+    del given["policies"]["own"]
+    fit = {"kind": "classifier", "pretrained": "models/crt/g0-s0", "public": True}
+    given["domain_policies"] = {"windows": {"corpus": "public", "fit": fit}}
+    with pytest.raises(InputError, match=r"windows\.fit\.pretrained = .*: is made by this"):
+        check(given, None)
+
+
 @pytest.mark.parametrize(
     ("place", "message"),
     [

@@ -331,6 +331,9 @@ def own_models(params: Params) -> Iterator[Problem]:
     for name, policy in params.policies.items():
         for part in parts(policy):
             yield from made_here(("policies", name, "model"), part)
+            yield from made_here(("policies", name, "path"), part)
+    for name, fitted in params.domain_policies.items():
+        yield from made_here(("domain_policies", name, "fit", "pretrained"), fitted.fit)
 
 
 def own_texts(params: Params) -> Iterator[Problem]:
@@ -357,10 +360,11 @@ def is_written(file: Path) -> bool:
         return lines.read(len(SYNTHETIC)) == SYNTHETIC
 
 
-def made_here(path: tuple[str, str, str], spec: Any) -> Iterator[Problem]:
+def made_here(path: tuple[str, ...], spec: Any) -> Iterator[Problem]:
     """The problem of a specification that declares public what this workflow makes."""
     place = getattr(spec, path[-1], None)
-    if place is not None and getattr(spec, "public", False) and is_made_here(place):
+    declared = getattr(spec, "public", False) or getattr(spec, "independent", False)
+    if place is not None and declared and is_made_here(place):
         yield Problem(path, place, OF_OWN)
 
 
