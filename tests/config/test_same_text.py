@@ -9,6 +9,7 @@ from confide.config import jobs
 from confide.config.params import check
 from confide.config.same_text import same_text
 from confide.errors import InputError
+from confide.files.io import write_jsonl
 from confide.specs import CustomerSimSpec, LinesSpec, MultiDogoSpec, TokenizerSpec, WikiTextSpec
 from tests.project import ROOT
 
@@ -114,3 +115,59 @@ def test_what_the_workflow_makes_is_not_declared_public(place):
     given["policies"]["own"] = {"kind": "keyword", "model": place, "public": True}
     with pytest.raises(InputError, match=r"policies\.own\.model = .*: is made by this workflow"):
         check(given, None)
+    for _ in range(2):  # however deep in unions it stands
+        given["policies"]["own"] = {"kind": "union", "policies": [given["policies"]["own"]]}
+        with pytest.raises(InputError, match=r"policies\.own\.model = .*: is made by this"):
+            check(given, None)
+
+
+def test_lists_and_weights_of_the_workflow_are_not_declared_public(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    place = "data/work/sim-turn/points.jsonl"
+    (tmp_path / place).parent.mkdir(parents=True)
+    (tmp_path / place).touch()
+    given = tiny()
+    given["policies"]["own"] = {"kind": "words", "path": place, "independent": True}
+    with pytest.raises(InputError, match=r"policies\.own\.path = .*: is made by this workflow"):
+        check(given, None)
+    del given["policies"]["own"]
+    fit = {"kind": "classifier", "pretrained": "models/crt/g0-s0", "public": True}
+    given["domain_policies"] = {"windows": {"corpus": "public", "fit": fit}}
+    with pytest.raises(InputError, match=r"windows\.fit\.pretrained = .*: is made by this"):
+        check(given, None)
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("data/synthetic/crt/g0-s0/synthetic.jsonl", "is made by this workflow"),
+        ("./data/work/sim-turn/points.jsonl", "is made by this workflow"),
+        ("texts.jsonl", "holds texts of a model"),
+    ],
+)
+def test_what_a_model_wrote_is_not_declared_public(tmp_path, monkeypatch, place, message):
+    monkeypatch.chdir(tmp_path)
+    first = {"synthetic": {"run": "crt/g0-s0", "texts": 1}}
+    write_jsonl(tmp_path / "texts.jsonl", [first, {"doc": "synthetic-1-1", "text": "my code"}])
+    given = tiny()
+    given["corpora"]["written"] = {"reader": "lines", "path": place}
+    given["datasets"]["written"] = given["datasets"]["sim"] | {"corpus": "written"}
+    del given["datasets"]["written"]["canaries"]
+    check(given, None)
+    given["datasets"]["written"]["public"] = True
+    with pytest.raises(InputError, match=rf"datasets\.written\.public = .*{message}"):
+        check(given, None)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_no_cover_is_made_to_miss_a_share_of_secrets(depth):
+    given = tiny()
+    given["policies"]["digits"] = {"kind": "cover", "patterns": {"digit": r"\d"}}
+    for _ in range(depth):
+        given["policies"]["digits"] = {"kind": "union", "policies": [given["policies"]["digits"]]}
+    message = r"runs\.redacted\.gammas = .*: policies\.digits covers"
+    with pytest.raises(InputError, match=message):
+        check(given, None)
+    for row in given["runs"].values():
+        row.pop("gammas", None)
+    check(given, None)

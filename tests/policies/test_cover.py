@@ -10,7 +10,7 @@ from confide.errors import InputError
 from confide.files.io import read_json, write_json, write_jsonl
 from confide.policies import merged_masks, policy, redacted_text
 from confide.policies.cover import together
-from confide.specs import CoverPolicySpec, WordListSpec
+from confide.specs import CoverPolicySpec, UnionPolicySpec, WordListSpec
 from confide.stages.word_list import word_list
 from confide.types import MASK
 
@@ -113,6 +113,17 @@ def test_masking_a_covered_secret_changes_nothing_of_what_is_left(
     left_of_masked = redacted_text(masked, hides(masked))
     assert left_of_masked == left
     assert merged_masks(left_of_masked) == merged_masks(left)
+
+
+def test_covers_of_a_union_may_find_more_beside_a_masked_secret():
+    """As docs/cover.md warns: what is claimed of one cover is not claimed of two."""
+    texts = ["1 2 a C", f"1 {MASK} a C"]
+    labels = PATTERNS.items()
+    parts = [{"kind": "cover", "patterns": {label: pattern}, "gap": 1} for label, pattern in labels]
+    both = policy(UnionPolicySpec(kind="union", policies=parts))
+    shown_by_both = [redacted_text(text, both(text)) for text in texts]
+    assert shown_by_both == [f"{MASK} a {MASK}", MASK]
+    assert [shown(text, gap=1) for text in texts] == [MASK, MASK]
 
 
 def test_a_list_has_the_words_that_a_public_text_repeats(tmp_path):

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from confide.data.redaction import finder_of
+from confide.data.redaction import batch_finder, finder_of
 from confide.errors import InputError
-from confide.policies import detector, policy
+from confide.policies import detector, policy, redacted_text
 from confide.runtime.limits import limited, repeats
 from confide.specs import RedactSpec, RegexPolicySpec
+from confide.types import MASK, Span
 
 HARMLESS = {"kind": "regex", "patterns": {"x": "never"}}
 TEXT = "a" * 60 + "!"
@@ -42,6 +43,31 @@ def test_a_text_that_takes_too_long_is_private(pattern):
         policy(RegexPolicySpec(kind="regex", patterns={"evil": pattern, "x": "never"}))(TEXT)
     with pytest.raises(TimeoutError):
         detector(RegexPolicySpec(**spec(pattern)))(TEXT)
+
+
+def test_what_pi_finds_stays_hidden_where_pi_c_takes_too_long():
+    """pi_c stops at the first secret; with that masked it reads on to what it fails on."""
+    digits = {"kind": "regex", "patterns": {"digits": r"\d+"}}
+    named = {"policy": digits, "conservative": spec(r"12|(?:a|aa)+$")}
+    find = finder_of(RedactSpec.model_validate(named))
+    first = f"12 and 7 {TEXT}"
+    masked = first.replace("12", MASK)
+    found = [find(text) for text in (first, masked)]
+    assert [finding.get("failed", False) for finding in found] == [False, True]
+    assert all(finding["conservative"] for finding in found)
+    pairs = zip((first, masked), found, strict=True)
+    shown = [redacted_text(text, finding["spans"]) for text, finding in pairs]
+    assert shown[0] == shown[1] == f"{MASK} and {MASK} {TEXT}"
+
+
+def test_many_texts_keep_what_pi_finds_where_pi_c_fails():
+    spans = [Span(0, 2, "digits")]
+    find = batch_finder(lambda texts: [spans, None, spans], lambda texts: [None, spans, []])
+    assert find(["12", "12", "12"]) == [
+        {"spans": [list(spans[0])], "conservative": True, "failed": True},
+        {"spans": [], "conservative": True, "failed": True},
+        {"spans": [list(spans[0])], "conservative": False},
+    ]
 
 
 def test_a_text_that_surely_has_no_match_takes_no_time():

@@ -186,6 +186,24 @@ def test_no_field_can_be_altered(project: Path, key: str) -> None:
         verify(path)
 
 
+def test_a_mix_that_nobody_declared_does_not_verify(project: Path) -> None:
+    mix = mix_of(project, {"prompt": "my code"})
+    made(project, mix=mix, public_mix=True)
+    texts = project / "texts.jsonl"
+    path = project / "texts.jsonl.certificate.json"
+    verify(path)
+    stated = read_json(path)
+    stated["asked"]["public_mix"] = False
+    head, *rest = texts.read_text().splitlines()
+    first = json.loads(head)
+    first["synthetic"]["asked"]["public_mix"] = False
+    texts.write_text("\n".join([json.dumps(first), *rest]) + "\n")
+    stated["texts"]["sha256"] = sha256(texts)
+    write_json(path, sealed(stated))
+    with pytest.raises(InputError, match="may tell of protected text"):
+        verify(path)
+
+
 def test_other_texts_do_not_verify(project: Path) -> None:
     made(project)
     path = project / "texts.jsonl"

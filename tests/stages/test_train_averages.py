@@ -69,6 +69,11 @@ def test_it_is_the_mean_of_what_the_last_updates_left(
     assert before.states(updates_only=True) == after.states(updates_only=True)
 
 
+def test_settings_tell_the_mean_of_one_update_from_none() -> None:
+    shares = [averaged("jft", share).recipe.model_dump().get("average") for share in (None, 0.0)]
+    assert shares == [None, 0.0]
+
+
 @pytest.mark.parametrize("killed_after", [3, 11])
 def test_a_killed_job_goes_on_to_the_same_mean(
     killed_after: int,

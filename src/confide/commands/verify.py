@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 
 from confide.certify.certificate import VERSION, certificate, sealed
-from confide.certify.texts import KIND, certificate_of_texts, header
+from confide.certify.texts import KIND, certificate_of_texts, check_declared, header
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import read_file, read_json, sha256
@@ -133,6 +133,7 @@ def verified_texts(path: Path, folders: list[Path]) -> list[str]:
         raise InputError(message, file=path, key="model.certificate", value=name)
     certified, _, _ = checked(place, [*place.resolve().parents])
     asked = parse(SynthesisSpec, stated["asked"], file=str(path))
+    check_declared(asked, path)
     texts = path.with_name(Path(stated["texts"]["path"]).name)
     check_texts(texts, stated["texts"], header(certified, asked, stated["texts"]["count"]))
     again = certificate_of_texts(

@@ -11,8 +11,9 @@ from typing import Any
 
 from confide.config import jobs
 from confide.config.layers import Problem, meant
-from confide.config.policy_files import lists
+from confide.config.policy_files import lists, parts
 from confide.config.yaml_lines import KeyPath
+from confide.corpora.lines import SYNTHETIC
 from confide.policies.regex import fault
 from confide.report.published import sources
 from confide.specs import (
@@ -35,7 +36,8 @@ FIGURES = (
     "author_inference", "worth",
 )
 # fmt: on
-MADE = ("data/work", "data/tokenizers", "models")  # folders of what the workflow makes
+# folders of what the workflow makes
+MADE = ("data/work", "data/tokenizers", "data/synthetic", "models")
 # Of every definition: names become folders, and "-" and "/" join them there.
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 TAKEN = (
@@ -44,6 +46,7 @@ TAKEN = (
     jobs.TRAJECTORY,
     *jobs.OF_TEXTS,
 )  # files that stand beside an attack's
+OF_OWN = "is made by this workflow, which knows itself whether it is public"
 HAS_PASSWORD = re.compile(r"^(?!sqlite|file)[^:]+://.*@|password=", re.IGNORECASE)
 DIGITS = re.compile(r"\{\d+\}")  # slots of templates
 DIGITS_OR_TOKEN = re.compile(r"\{(?:\d+|token)\}")
@@ -328,22 +331,47 @@ def own_models(params: Params) -> Iterator[Problem]:
     for name, policy in params.policies.items():
         for part in parts(policy):
             yield from made_here(("policies", name, "model"), part)
+            yield from made_here(("policies", name, "path"), part)
+    for name, fitted in params.domain_policies.items():
+        yield from made_here(("domain_policies", name, "fit", "pretrained"), fitted.fit)
 
 
-def parts(policy: PolicySpec) -> Sequence[PolicySpec]:
-    """The policies of a union; of any other one itself."""
-    return policy.policies if policy.kind == "union" else [policy]
+def own_texts(params: Params) -> Iterator[Problem]:
+    """Datasets that are declared public, of text that this workflow makes or that a model wrote.
+
+    What is claimed of a model is claimed of its texts and of all that is trained on them.
+    """
+    for name, dataset in params.datasets.items():
+        place = getattr(params.corpora[dataset.corpus], "path", None)
+        if place is None or not dataset.public:
+            continue
+        if is_made_here(place):
+            yield Problem(("datasets", name, "public"), True, f"{place} {OF_OWN}")
+        elif is_written(Path(place)):
+            message = f"{place} holds texts of a model, which tell of its text what the model does"
+            yield Problem(("datasets", name, "public"), True, message)
 
 
-def made_here(path: tuple[str, str, str], spec: Any) -> Iterator[Problem]:
+def is_written(file: Path) -> bool:
+    """Whether a file is one of texts that a certified model wrote, by its first line."""
+    if not file.is_file():
+        return False
+    with file.open("rb") as lines:
+        return lines.read(len(SYNTHETIC)) == SYNTHETIC
+
+
+def made_here(path: tuple[str, ...], spec: Any) -> Iterator[Problem]:
     """The problem of a specification that declares public what this workflow makes."""
     place = getattr(spec, path[-1], None)
-    if place is None or not getattr(spec, "public", False):
-        return
+    declared = getattr(spec, "public", False) or getattr(spec, "independent", False)
+    if place is not None and declared and is_made_here(place):
+        yield Problem(path, place, OF_OWN)
+
+
+def is_made_here(place: str) -> bool:
+    """Whether a path leads to what this workflow makes."""
     real = Path(os.path.realpath(place))
-    if any(real.is_relative_to(os.path.realpath(folder)) for folder in MADE):
-        message = "is made by this workflow, which knows itself whether it is public"
-        yield Problem(path, place, message)
+    return any(real.is_relative_to(os.path.realpath(folder)) for folder in MADE)
 
 
 def studies(params: Params) -> Iterator[Problem]:

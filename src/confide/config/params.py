@@ -95,6 +95,7 @@ CHECKS: tuple[Callable[[Params], Iterator[Problem]], ...] = (
     rows.one_text_twice,
     rows.texts,
     definitions.own_models,
+    definitions.own_texts,
     definitions.studies,
     definitions.tuning,
     definitions.tracking,

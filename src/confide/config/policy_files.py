@@ -13,6 +13,13 @@ DOMAIN_POLICY = {
 }
 
 
+def parts(policy: PolicySpec) -> list[PolicySpec]:
+    """The policies that a union unites, however it nests them; of any other one itself."""
+    if policy.kind != "union":
+        return [policy]
+    return [inner for part in policy.policies for inner in parts(part)]
+
+
 def trained(params: Params, policy: PolicySpec) -> dict[str, str | None]:
     """Files that a policy runs and that the workflow makes, with the corpus that each is made of.
 

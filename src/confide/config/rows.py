@@ -9,6 +9,7 @@ from pathlib import Path
 from confide.config import jobs
 from confide.config.definitions import twice
 from confide.config.layers import Problem
+from confide.config.policy_files import parts
 from confide.config.pulled import without_corpus
 from confide.config.same_text import same_text
 from confide.config.yaml_lines import KeyPath
@@ -77,6 +78,13 @@ def row_problems(params: Params, row: RunSpec) -> Iterator[Problem]:
         yield from demands(params, row)
     for field in ("gammas", "seeds", "attacks", "trajectory"):
         yield from twice((field,), getattr(row, field))
+    policy = params.datasets[row.dataset].policy
+    if any(row.gammas) and any(part.kind == "cover" for part in parts(params.policies[policy])):
+        message = (
+            f"policies.{policy} covers: which covers it misses the secrets in them would decide, "
+            "so that masking one could bring back what stands beside it"
+        )
+        yield Problem(("gammas",), row.gammas, message)
     for field in ("attacks", "trajectory"):
         yield from attacks(params, row, field)
 

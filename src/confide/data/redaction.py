@@ -48,14 +48,24 @@ def finder_of(spec: RedactSpec) -> Callable[[str], Finding]:
 
 def finder(approximate: Policy, fires: Callable[[str], bool]) -> Callable[[str], Finding]:
     """What both policies say of one text."""
+    return lambda text: said(text, approximate, fires)
 
-    def find(text: str) -> Finding:
-        try:
-            return finding(approximate(text), fires(text))
-        except Exception:  # whatever went wrong in a policy, the text is private
-            return failure()
 
-    return find
+def said(text: str, approximate: Policy, fires: Callable[[str], bool]) -> Finding:
+    """What both policies say of one text; whatever goes wrong in one of them, it is private.
+
+    What pi found stays found where pi_c fails. That may stop at the first thing that it finds; with
+    that masked it reads on, perhaps to what it fails on, and what is masked beside it must not come
+    back.
+    """
+    try:
+        spans = approximate(text)
+    except Exception:
+        return failure()
+    try:
+        return finding(spans, fires(text))
+    except Exception:
+        return failed_behind(spans)
 
 
 def _policies(spec: RedactSpec) -> tuple[Policy, Callable[[str], bool]]:
@@ -87,14 +97,9 @@ def column_finder(
 ) -> Callable[[pa.StringArray], list[Finding]]:
     """What both policies say of each of many texts, with their screens."""
 
-    def fired(text: str, known: bool | None) -> bool:
-        return fires(text) if known is None else known
-
     def find_in(text: str, may: bool, known: bool | None) -> Finding:
-        try:
-            return finding(approximate(text) if may else [], fired(text, known))
-        except Exception:  # whatever went wrong in a policy, the text is private
-            return failure()
+        spans_of = approximate if may else nothing
+        return said(text, spans_of, fires if known is None else lambda _: known)
 
     def find(texts: pa.StringArray) -> list[Finding]:
         matching = of_all(texts) if may_match is None else may_match(texts)
@@ -112,6 +117,11 @@ def column_finder(
         return found
 
     return find
+
+
+def nothing(text: str) -> list[Span]:
+    """What a policy finds in a text that its screen rules out."""
+    return []
 
 
 def of_all(texts: pa.StringArray) -> Verdict:
@@ -136,12 +146,16 @@ def batch_finder(
 
     def find(texts: Sequence[str]) -> list[Finding]:
         both = zip(approximate(texts), conservative(texts), strict=True)
-        return [
-            failure() if spans is None or hits is None else finding(spans, bool(hits))
-            for spans, hits in both
-        ]
+        return [said_at_once(spans, hits) for spans, hits in both]
 
     return find
+
+
+def said_at_once(spans: list[Span] | None, hits: list[Span] | None) -> Finding:
+    """What is said of a text of many, as of one: None stands where a policy failed on it."""
+    if spans is None:
+        return failure()
+    return failed_behind(spans) if hits is None else finding(spans, bool(hits))
 
 
 def finding(spans: list[Span], fired: bool) -> Finding:
@@ -152,5 +166,10 @@ def finding(spans: list[Span], fired: bool) -> Finding:
 
 
 def failure() -> Finding:
-    """What is said of a text on which a policy failed."""
+    """What is said of a text on which the policy failed."""
     return {"spans": [], "conservative": True, "failed": True}
+
+
+def failed_behind(spans: list[Span]) -> Finding:
+    """What is said of a text in which the policy found these, and the conservative one failed."""
+    return failure() | {"spans": [list(span) for span in spans]}

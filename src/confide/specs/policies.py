@@ -155,7 +155,7 @@ class ClassifierPolicySpec(Spec):
 
 class CoverPolicySpec(Spec):
     """Covers whatever may be secret, from its first word to its last. Patterns see one word at a
-    time, so that no word is judged by another.
+    time, so that which words are suspect no other word decides.
     """
 
     kind: Literal["cover"]

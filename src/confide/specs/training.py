@@ -195,7 +195,8 @@ class RecipeSpec(Spec):
         """Without what is off, so that digests of settings stay what they were."""
         fields = usual(self)
         unused = ["physical_tokens" if self.physical_tokens is None else "physical_batch_size"]
-        unused += [key for key in OFF if not getattr(self, key)]
+        asked = {key: getattr(self, key) for key in OFF}  # 0.0 asks for something
+        unused += [key for key, value in asked.items() if value is None or value is False]
         if self.noisy_filter != "subspace":
             unused.append("noisy_rank")
         usual_of = ATDPOptions().model_dump()

@@ -1,7 +1,8 @@
 """Find what the policy pi flags in every point, and where pi_c fires (CRT section 3.2).
 
 Spans are stored beside the text, which stays as it is. A policy that fails on a text makes the text
-private: its line says conservative and failed, and the number of failures goes to stderr.
+private: its line says conservative and failed, and the number of failures goes to stderr. Where
+pi_c fails, what pi found stays in the line.
 """
 
 from collections.abc import Callable, Iterator, Sequence
