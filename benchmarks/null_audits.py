@@ -369,9 +369,12 @@ guesses them. A model that keeps to its certificate lets no more be guessed than
 |---|---|---|---|
 | `game` | whether a sentence holds its secret or `<MASK>` | whether it is planted | the model |
 | `gradients` | which of two opposite gradients a record has | whether it is there | each update |
+| [`text_audit`](synthetic.md) | as for `game` | as for `game` | texts that the model wrote |
 
 `gradients` repeats noised updates with very long gradients: it finds faults of the engine, not
 of the finished weights. Exposure and membership raise alarms of their own, but bound no ε.
+`text_audit` tests a model through its texts alone: it may refute a certificate, but is too weak to
+count as an audit of the model.
 
 The [gate](glossary.md) tests the certificate's [whole curve of ε over
 δ](https://arxiv.org/abs/2410.22235). “Measured at least” is the ε at which that curve would just
@@ -379,9 +382,17 @@ stand or, where nothing finite is certified, a [bound of (ε, δ)
 alone](https://arxiv.org/abs/2305.08846). The workflow fails where an audit
 
 - *refutes* its certificate;
-- is *of other weights*;
+- is *of other weights*, or *of other texts* than were certified;
 - is *inconclusive*: even an ideal attacker would refute it in under half of the trainings if the
   true ε were 5 times the certified one.
+
+Each bound is tested by itself, at 5 %: two of `game`, two of `gradients`, four of texts. So of runs
+with all eight up to 40 % could be refuted though every certificate is true and leaves no slack.
+
+A p-value of texts below 5 % fails the workflow in one case: planted numbers surface (three kinds of
+texts, Bonferroni) though the certificate says that nothing depends on them, ε = 0 at δ = 0. That
+test is exact, since we drew the numbers. Any other is a warning: it rests on a split by lot, which
+nobody certifies, or shows what an ε above 0 allows.
 
 A run with a finite certificate and no audit is *not audited*, as is a set `inclusion` of digits in
 which the conservative policy finds nothing. `confide release` refuses it.

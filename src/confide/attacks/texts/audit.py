@@ -59,9 +59,9 @@ def audited(
     metrics: Json = {
         "p_value": min(1.0, min(alarms) * len(alarms)) if alarms else None,
         "tests": len(alarms),
-        "delta": spec.game.delta,
-        "confidence": spec.game.confidence,
     }
+    if spec.game is not None:
+        metrics |= {"delta": spec.game.delta, "confidence": spec.game.confidence}
     fits = {"texts": few, "probed": [*few, *written.prompted]}
     for name, texts in fits.items():
         metrics |= prefixed(name, on_coins(spec, texts, audits))
@@ -120,7 +120,9 @@ def on_coins(spec: TextAuditSpec, texts: Sequence[str], audits: Mapping[str, Jso
     for name, (relation, unit) in CLAIMS.items():
         numbers: Json = {"relation": relation, "unit": unit}
         audit = audits.get(name)
-        if audit is None or not audit["digits"]:
+        if spec.game is None:
+            numbers["reason"] = "coins are not guessed from texts of this run"
+        elif audit is None or not audit["digits"]:
             numbers["reason"] = "no sentences of digits are planted in this corpus"
         else:
             start = len(audit["prefix"])
@@ -129,6 +131,7 @@ def on_coins(spec: TextAuditSpec, texts: Sequence[str], audits: Mapping[str, Jso
                 for secret in audit["secrets"]
             ]
             coins = np.array(audit["coins"], dtype=bool)
+            numbers["coins"] = len(coins)
             numbers |= against_coins(spec.game, np.array(scores), coins)
         metrics |= prefixed(name, numbers)
     return metrics
