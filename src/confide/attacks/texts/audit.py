@@ -17,9 +17,10 @@ import numpy as np
 
 from confide.attacks.audits.game import CLAIMS, against_coins
 from confide.attacks.texts.ngrams import Ngrams
-from confide.attacks.texts.nulls import found, nearest, scored, surfaced
+from confide.attacks.texts.nulls import dense, found, nearest, scored, surfaced
 from confide.attacks.texts.sides import Corpus
 from confide.specs import TextAuditSpec
+from confide.text.likeness import embedded
 
 ALARM = "p_value"  # how the names of all p-values end
 Json = dict[str, Any]
@@ -48,6 +49,7 @@ def audited(
     few = some(written.texts, spec.texts, rng)
     tests = on_canaries(written, canaries, audits)
     tests |= on_members(spec, few, corpus)
+    tests |= on_densities(spec, few, corpus)
     tests |= prefixed("nearest", nearest(corpus.points, few, spec.permutations, rng))
     for name, texts in written._asdict().items():
         tests |= prefixed(f"scan_{name}", found(corpus.secrets, texts))
@@ -110,6 +112,18 @@ def on_members(spec: TextAuditSpec, texts: Sequence[str], corpus: Corpus) -> Jso
         tests |= prefixed(name, scored(sides, gain))
         if reference is not None:
             tests |= prefixed(f"blind_{name}", scored(sides, reference.score))
+    return tests
+
+
+def on_densities(spec: TextAuditSpec, texts: Sequence[str], corpus: Corpus) -> Json:
+    """Whether texts lie denser about members' points than about others', by hashed words.
+
+    `kernel_secrets`: about those points in which there is a secret.
+    """
+    written = embedded(texts)
+    tests: Json = {}
+    for name, sides in (("points", corpus.points), ("secrets", corpus.secrets)):
+        tests |= prefixed(f"kernel_{name}", dense(sides, written, spec.kernel))
     return tests
 
 
