@@ -29,6 +29,7 @@ from scipy.stats import mannwhitneyu, norm
 
 from confide.attacks.exposure.null import null_tail
 from confide.attacks.statistics.metrics import auc, auc_null, tpr_interval
+from confide.attacks.texts.ngrams import Ngrams
 from confide.dp.accounting.audit_bounds import (
     best_lower,
     epsilon_lower,
@@ -42,7 +43,7 @@ from confide.dp.accounting.curves import FREE, Mechanism, Relation, gaussian_cur
 from confide.dp.accounting.tradeoff import Points, points_of
 from confide.dp.accounting.tradeoff import epsilon_lower as claim_lower
 from confide.files.io import atomic, write_json
-from confide.specs import GameSpec, GradientsSpec
+from confide.specs import GameSpec, GradientsSpec, TextAuditSpec
 from confide.types import Release, Step
 
 Run = Callable[[np.random.Generator], bool]  # one simulated run: was there an alarm?
@@ -56,6 +57,8 @@ SHARES = tuple(SPEC.guesses)
 CANARIES = 10
 CANDIDATES = 10**6
 MEMBERS = 300
+TEXTS = 40  # of a generator that knows no code
+PREFIX = "The access code is "
 STEINKE, GDP, OF_MU = (
     cache(epsilon_lower),
     cache(gdp_epsilon_lower),
@@ -127,6 +130,16 @@ def bound_of_null(lower: Callable[..., float], rng: np.random.Generator) -> bool
 def gate_of_null(coins: int, rng: np.random.Generator) -> bool:
     """A certificate of epsilon = 0, and nothing leaked."""
     return refutes(claim_of(0.0), exposures(rng, coins), flips(rng, coins))
+
+
+def gate_of_texts(rng: np.random.Generator) -> bool:
+    """The same of texts of a generator that knows how a sentence begins, and no code."""
+    codes = rng.choice(CANDIDATES, COINS, replace=False)
+    made_up = rng.integers(CANDIDATES, size=TEXTS)
+    fitted = Ngrams([f"{PREFIX}{code:06d}" for code in made_up], TextAuditSpec().order)
+    start = len(PREFIX)
+    scores = [fitted.score(f"{PREFIX}{code:06d}", start) for code in codes]
+    return refutes(claim_of(0.0), np.array(scores), flips(rng))
 
 
 def p_of_null(rng: np.random.Generator) -> bool:
@@ -202,6 +215,7 @@ NULLS: dict[str, Run] = {
     "exposure: p of the maximum, 10 canaries": partial(exposure_of_null, "max", CANARIES),
     "exposure: p of the mean, 60 audit canaries": partial(exposure_of_null, "mean", 60),
     "membership: AUC outside its band, 300 members": auc_of_null,
+    "text_audit: a certificate of ε = 0 refuted, 160 coins": gate_of_texts,
 }
 KNOWN: dict[str, Run] = {
     "DP-SGD, certified 1: refuted, 160 coins": partial(gate_of_dpsgd, 1.0, 160),
@@ -369,9 +383,12 @@ guesses them. A model that keeps to its certificate lets no more be guessed than
 |---|---|---|---|
 | `game` | whether a sentence holds its secret or `<MASK>` | whether it is planted | the model |
 | `gradients` | which of two opposite gradients a record has | whether it is there | each update |
+| [`text_audit`](synthetic.md) | as for `game` | as for `game` | texts that the model wrote |
 
 `gradients` repeats noised updates with very long gradients: it finds faults of the engine, not
 of the finished weights. Exposure and membership raise alarms of their own, but bound no ε.
+`text_audit` tests a model through its texts alone: it may refute a certificate, but is too weak to
+count as an audit of the model.
 
 The [gate](glossary.md) tests the certificate's [whole curve of ε over
 δ](https://arxiv.org/abs/2410.22235). “Measured at least” is the ε at which that curve would just
@@ -379,9 +396,17 @@ stand or, where nothing finite is certified, a [bound of (ε, δ)
 alone](https://arxiv.org/abs/2305.08846). The workflow fails where an audit
 
 - *refutes* its certificate;
-- is *of other weights*;
+- is *of other weights*, or *of other texts* than were certified;
 - is *inconclusive*: even an ideal attacker would refute it in under half of the trainings if the
   true ε were 5 times the certified one.
+
+Each bound is tested by itself, at 5 %: two of `game`, two of `gradients`, four of texts. So of runs
+with all eight up to 40 % could be refuted though every certificate is true and leaves no slack.
+
+A p-value of texts below 5 % fails the workflow in one case: planted numbers surface (three kinds of
+texts, Bonferroni) though the certificate says that nothing depends on them, ε = 0 at δ = 0. That
+test is exact, since we drew the numbers. Any other is a warning: it rests on a split by lot, which
+nobody certifies, or shows what an ε above 0 allows.
 
 A run with a finite certificate and no audit is *not audited*, as is a set `inclusion` of digits in
 which the conservative policy finds nothing. `confide release` refuses it.

@@ -126,6 +126,32 @@ def pretrained() -> Iterator[str]:
     yield from table(("32 texts of 32 tokens", "ms", "ratio"), rows)
 
 
+def synthesis() -> Iterator[str]:
+    """Turns per minute that a model of the default size writes."""
+    found = load("synthesis")
+    if found is None:
+        return
+    load_average = found["hardware"]["load"]
+    cores = found["hardware"]["cores"]
+    busy = ", which other programs kept busy" if load_average > cores else ""
+    yield from (
+        "## Texts of a trained LSTM 200",
+        "",
+        f"`python benchmarks/synthesis.py`, {hardware(found)}{busy}. "
+        f"{found['settings']['count']:,} turns of a simulated CustomerSim:",
+        "",
+    )
+    rows = [
+        (
+            name,
+            f"{row['turns_per_minute']:,.0f}",
+            f"{row['drawn_per_text']:.2f}",
+        )
+        for name, row in found["cases"].items()
+    ]
+    yield from table(("one process", "turns a minute", "drawn for each"), rows)
+
+
 def selective() -> Iterator[str]:
     found = load("selective")
     if found is None:
@@ -235,6 +261,7 @@ def page() -> str:
             "clipping_gpu", "The same on a GPU", "python benchmarks/clipping.py --case gpt2-small"
         ),
         *pretrained(),
+        *synthesis(),
         *selective(),
         *data_stages(),
         *versions(),

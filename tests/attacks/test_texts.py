@@ -15,10 +15,19 @@ from scipy.stats import binom
 from confide.attacks.statistics.metrics import at_least
 from confide.attacks.texts.audit import Written, audited
 from confide.attacks.texts.ngrams import ALPHABET, END, Ngrams
-from confide.attacks.texts.nulls import found, nearest, surfaced, told_apart
+from confide.attacks.texts.nulls import (
+    ROWS,
+    dense,
+    densities,
+    found,
+    nearest,
+    surfaced,
+    told_apart,
+)
 from confide.attacks.texts.sides import Corpus, Entry, Sides, read
 from confide.files.io import write_jsonl
 from confide.specs import TextAuditSpec
+from confide.text.likeness import embedded
 
 SPEC = TextAuditSpec(permutations=100, order=5, limit=100)
 WORDS = ["order", "parcel", "street", "late", "name", "phone", "where", "thanks", "box", "blue"]
@@ -68,6 +77,24 @@ def test_the_null_of_planted_numbers_is_an_enumeration() -> None:
     assert at_least(0, population=10, marked=3, drawn=4) == 1
 
 
+def test_densities_are_those_of_a_loop_over_texts() -> None:
+    rng = np.random.default_rng(2)
+    texts = [" ".join(rng.choice(WORDS, 5)) for _ in range(9)]
+    points = [" ".join(rng.choice(WORDS, 5)) for _ in range(ROWS + 3)]
+    for temperature in (0.02, 0.1, 1.0):
+        dense_at = densities(embedded(points), embedded(texts), temperature)
+        assert dense_at.dtype == np.float64 and dense_at.shape == (ROWS + 3,)
+        for place in (0, 7, ROWS - 1, ROWS, ROWS + 2):
+            (point,) = embedded([points[place]]).astype(float)
+            similarities = [
+                sum(a * b for a, b in zip(point, text.astype(float), strict=True))
+                for text in embedded(texts)
+            ]
+            mean = sum(math.exp(value / temperature) for value in similarities) / len(texts)
+            assert dense_at[place] == pytest.approx(math.log(mean), rel=1e-12)
+    assert densities(embedded([]), embedded(texts), 0.1).shape == (0,)
+
+
 def entries(count: int, rng: np.random.Generator) -> list[Entry]:
     """Texts with a secret of seven digits each, all different."""
     made = []
@@ -111,6 +138,7 @@ def test_a_generator_that_prints_its_training_text_is_caught_by_every_test() -> 
     alarms = {name: value for name, value in metrics.items() if name.endswith("_p_value")}
     of_texts = {name: p for name, p in alarms.items() if not name.startswith("blind")}
     names = {"canaries_texts", "points", "secrets", "nearest_near", "nearest_closest", "scan_texts"}
+    names |= {"kernel_points", "kernel_secrets"}
     assert {f"{name}_p_value" for name in names} <= of_texts.keys()
     caught = {name: value for name, value in of_texts.items() if value < 0.02}
     assert caught.keys() == of_texts.keys()
@@ -148,11 +176,12 @@ def test_a_generator_that_knows_held_out_text_alone_is_seldom_accused() -> None:
 def test_p_values_of_each_test_alone_are_fair() -> None:
     """Of texts that know neither side, shares of small p-values are what they say."""
     games = 120
-    small = dict.fromkeys(("closest_p_value", "near_p_value"), 0)
+    small = dict.fromkeys(("closest_p_value", "near_p_value", "kernel_p_value"), 0)
     rng = np.random.default_rng(11)
     for _ in range(games):
         corpus, others = corpus_of(15, rng)
         metrics = nearest(corpus.points, others, 60, rng)
+        metrics["kernel_p_value"] = dense(corpus.points, embedded(others), 0.1)["p_value"]
         for name in small:
             small[name] += metrics[name] <= 0.1
     for name, count in small.items():
@@ -165,6 +194,7 @@ def test_nothing_to_compare_says_so() -> None:
     assert told_apart(np.zeros(0), np.zeros(0))["auc"] is None
     assert nearest(nobody, ["a"], 10, rng)["closest_share"] is None
     assert found(nobody, ["a"])["p_value"] is None
+    assert dense(nobody, embedded(["a"]), 0.1)["auc"] is None
     metrics = audited(SPEC, Written(["a"]), Corpus(nobody, nobody, []), {"digits": 0}, {})
     assert metrics["p_value"] is None and "reason" in str(metrics)
 

@@ -5,7 +5,6 @@ model's audit is refused.
 import csv
 import json
 import xml.etree.ElementTree as ElementTree
-from functools import cache
 
 import numpy as np
 import pytest
@@ -14,59 +13,13 @@ from confide.certify.gate import cases, unaudited
 from confide.cli import main
 from confide.dp.accounting.audit_bounds import attempts_of, best_lower, epsilon_lower
 from confide.dp.accounting.audit_power import mu_of
-from confide.dp.accounting.calibration import calibrate
-from confide.dp.accounting.curves import Mechanism, pld_curve
-from confide.dp.accounting.tradeoff import points_of
 from confide.errors import Failure, InputError
 from confide.specs import GateSpec
 from confide.stages.gate import gate
+from tests.certify.claimed import DELTA, RUN, WEIGHTS, certificate
 
-RUN = "r/g0-s0"
-DELTA = 8e-5
 COINS = 160
-WEIGHTS = "a" * 64
 RELATIONS = {"game": "replace_one", "inclusion": "add_or_remove"}
-
-
-PLANTED = {"secrets": 20, "sampled": 20, "different": 2, "exposed": 0}
-
-
-@cache
-def curve_of(epsilon):
-    """The (epsilon, delta) pairs of DP-SGD with that epsilon, as a certificate has them."""
-    if epsilon == 0:
-        return [[0.0, 0.0]]
-    sigma = calibrate(epsilon, DELTA, 0.0256, 391)
-    return [
-        list(pair) for pair in points_of(pld_curve((Mechanism(0.0256, sigma, 391),), "replace_one"))
-    ]
-
-
-def certificate(epsilon, curves=True, **planted):
-    names = {"secret_caught": ("replace_one", 0.0), "secret_missed": ("replace_one", epsilon)}
-    names |= {
-        "record_add_or_remove_pld": ("add_or_remove", epsilon),
-        "secret_missed_by_both": ("replace_one", "inf"),
-    }
-    claims = [
-        {"name": name, "relation": rel, "epsilon": value, "delta": DELTA}
-        for name, (rel, value) in names.items()
-    ]
-    policy = {
-        "gamma": 0.0,
-        "census": True,
-        "delta2": 0.0,
-        "planted": PLANTED | planted,
-    }  # gamma is of the corpus's own secrets
-    found = {"run": RUN, "claims": claims, "policy": policy}
-    found |= {
-        "files": {"model": [{"path": "model.safetensors", "sha256": WEIGHTS}]},
-        "ledger_head": "b" * 64,
-    }
-    if curves:
-        finite = {name: value for name, (_, value) in names.items() if value != "inf"}
-        found["curves"] = {name: curve_of(value) for name, value in finite.items()}
-    return found
 
 
 def audit(distance, run=RUN, coins=COINS, seed=0, weights=WEIGHTS, best=False):

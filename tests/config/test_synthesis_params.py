@@ -32,6 +32,17 @@ def test_a_row_that_writes_is_measured_and_no_other() -> None:
     assert jobs.synthetic(params, runs["dpsgd/g0-s0"]).texts.count == 5
 
 
+def test_the_gate_holds_the_audit_of_texts_of_a_row_that_writes_and_of_no_other() -> None:
+    runs = studies.gate(check(config(), None), "tiny").runs
+    audits: dict[str, list[str | None]] = {}
+    for run in runs:
+        audits.setdefault(run.run, []).append(run.audit)
+    assert audits["dpsgd/g0-s0"] == ["game", "text_audit"]
+    assert audits["crt/g0.1-s0"] == ["game"]
+    alone = studies.gate(check(config(attacks=[]), None), "tiny").runs
+    assert [run.audit for run in alone if run.run == "dpsgd/g0-s0"] == ["text_audit"]
+
+
 def test_what_is_written_changes_no_training_and_rows_still_share_it() -> None:
     plain = config()
     del plain["runs"]["dpsgd"]["synthesis"]

@@ -21,10 +21,11 @@ from confide.certify.facts import (
     POISSON,
     Facts,
 )
-from confide.certify.gate import cases
+from confide.certify.gate import NOT_AUDITED, REFUTED, SETS, cases
 from confide.config.params import load as load_params
 from confide.config.studies import assessments
 from confide.corpora import READERS
+from confide.report.leaderboard import standing
 from confide.report.pages import assessment, everyday, readings
 from confide.report.pages.assessment import ANSWERS, QUESTIONS
 from confide.report.pages.attempts import (
@@ -229,6 +230,32 @@ def test_what_attacks_found_stands_beside_what_chance_gives(results):
 
 def in_words_of(result, kind):
     return next(attempt.found for attempt in attempts(result) if attempt.kind == kind)
+
+
+def test_an_audit_of_texts_is_told_beside_others_and_is_none_of_the_model(results):
+    result = with_certificate(
+        of(results, "dpsgd"), files={"model": [{"path": "m", "sha256": WEIGHTS}]}
+    )
+    claims = [
+        {"relation": "add_or_remove" if "add" in claim["name"] else "replace_one"} | claim
+        for claim in result.certificate["claims"]
+    ]
+    result = with_certificate(result, claims=claims)
+    right = [[guesses, guesses] for guesses in range(161)]
+    searched = {"attack": "text_audit", "run": result.certificate["run"], "weights": WEIGHTS}
+    searched |= {"p_value": 0.3, "tests": 12}
+    for name in SETS["text_audit"]:
+        relation = "add_or_remove" if "inclusion" in name else "replace_one"
+        searched |= {f"{name}_coins": 160, f"{name}_relation": relation}
+        searched |= {f"{name}_attempts": [[guesses, guesses // 2] for guesses in range(161)]}
+    quiet = replace(result, attacks={"text_audit": searched})
+    told = [attempt.found for attempt in attempts(quiet)]
+    assert len(told) == 5 and "no more than chance: the strongest of 12 tests" in told[-1]
+    assert all("stands; 160 planted tests show" in one for one in told[:4])
+    assert standing.audited(quiet) == NOT_AUDITED
+    loud = replace(quiet, attacks={"text_audit": searched | {"texts_game_attempts": right}})
+    assert "REFUTED by searching texts that the model wrote" in in_short(loud)
+    assert standing.audited(loud) == REFUTED
 
 
 def test_audits_are_judged_as_the_gate_judges_them(results, tmp_path):

@@ -29,7 +29,7 @@ def found(*rows: dict, warning: str | None = None) -> dict:
 def test_a_gate_that_passes_says_what_was_tested():
     text = gate.page("my study", [NONE, GOOD, OPEN])
     assert "1 of 3 comparisons were tested, and no audit refutes a certificate." in text
-    assert "1 model claims something that no audit has tested" in text
+    assert "1 model claims something that no audit of the model has tested" in text
     # what needs a look comes first
     assert text.index("dpsgd/g0-s0") < text.index("crt/g0-s0") < text.index("plain/g0-s0")
     assert "2.001" in text and "29%" in text and "∞" in text

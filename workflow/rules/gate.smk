@@ -12,6 +12,11 @@ for study in PARAMS.studies:
                 for stem in (jobs.CERTIFICATE, run.audit)
                 if stem is not None
             ],
+            [
+                f"data/synthetic/{run.run}/synthetic.jsonl.certificate.json"
+                for run in studies.gate(PARAMS, study).runs
+                if run.audit == jobs.TEXT_AUDIT
+            ],
         output:
             table=f"results/studies/{study}/gate.csv",
             page=report(
@@ -32,7 +37,7 @@ for study in PARAMS.studies:
             code=code("gate"),
         shell:
             "confide gate --spec {params.spec:q} --results results --output {output.table} --junit {output.junit} "
-            "--html {output.page} "
+            "--html {output.page} --texts data/synthetic "
             "2>&1 | tee {log}"
 
 

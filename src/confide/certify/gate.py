@@ -4,7 +4,12 @@ What is tested is the certificate's own claim, at all epsilons at once (dp/accou
 at a level of 5 %: a true certificate is refuted in at most one training of twenty. How many of the
 coins are guessed is settled by the claim and the number of coins alone, so nothing is picked after
 the fact. An audit that would seldom ring even where the epsilon is five times what is certified
-says nothing and does not pass; neither does one of other weights.
+says nothing and does not pass; neither does one of other weights or of other texts.
+
+An audit of texts that the model wrote tests the same claims: what is claimed of the model, it
+claims of all that it writes. p-values of such an audit refute one claim alone, that of epsilon = 0
+for planted numbers (`of_canaries`). All others rest on something that no certificate claims, such
+as that the corpus was split by lot, or are of what a certificate lets the model tell.
 """
 
 import math
@@ -22,7 +27,8 @@ from confide.errors import InputError
 from confide.files.io import atomic, read_file, write_text
 from confide.files.jsons import JsonObject
 from confide.output.escaping import table, terminal
-from confide.specs.files import AuditFile, AuditSetFile, Claims
+from confide.specs import TEXT_AUDIT
+from confide.specs.files import AuditFile, AuditSetFile, Claims, File, SurfacedFile, TextsFile
 
 # speaks for a certificate; neither for it nor against it
 STANDS = "stands"
@@ -30,10 +36,18 @@ SKIPPED = "skipped"
 REFUTED = "refuted"
 INCONCLUSIVE = "inconclusive"
 OTHER_WEIGHTS = "of other weights"
+OTHER_TEXTS = "of other texts"
 NOT_AUDITED = "not audited"
-FAILURES = (REFUTED, INCONCLUSIVE, OTHER_WEIGHTS)  # of a workflow
+FAILURES = (REFUTED, INCONCLUSIVE, OTHER_WEIGHTS, OTHER_TEXTS)  # of a workflow
 # of coins, by kind of audit
-SETS = {"game": ("game", "inclusion"), "gradients": ("replacement", "inclusion")}
+SETS = {
+    "game": ("game", "inclusion"),
+    "gradients": ("replacement", "inclusion"),
+    TEXT_AUDIT: ("texts_game", "texts_inclusion", "probed_game", "probed_inclusion"),
+}
+CANARIES = "canaries"  # the comparison of an audit of texts that is of planted numbers, not coins
+BY_TEXTS = (*SETS[TEXT_AUDIT], CANARIES)
+KINDS = ("texts", "hot", "prompted")  # of texts in which planted numbers are looked for
 IN_THE_OPEN = (
     "planted sentences were read without noise, and no claim about a record covers these: "
     "the conservative policy must catch them, as everything does"
@@ -41,6 +55,7 @@ IN_THE_OPEN = (
 NOTHING_FINITE = "nothing finite is claimed"
 ENOUGH = 0.5  # chance to ring at the last of TIMES, below which an audit is inconclusive
 DELTA = 8e-5  # of a claim that names none
+LEVEL = 0.05  # of all tests here
 
 
 class Case(NamedTuple):
@@ -52,7 +67,7 @@ class Case(NamedTuple):
     """
 
     run: str
-    audit: str  # game: of one secret; inclusion, replacement: of one record
+    audit: str  # game, canaries: of one secret; inclusion, replacement: of one record
     outcome: str
     certified: float | None
     lower: float | None = None  # None, as all that follows: nothing was compared
@@ -77,36 +92,61 @@ class Comparison(NamedTuple):
     power: Power
 
 
-def cases(certificate: Path, audit: Path) -> Iterator[Case]:
+def cases(certificate: Path, audit: Path, texts: Path | None = None) -> Iterator[Case]:
     """All sets of coins of an audit against the certificate's claims of the same unit and relation.
 
-    InputError for another model's.
+    texts: the certificate of the texts, if the audit is of texts.
+    InputError for another model's, and for an audit of texts without their certificate.
     """
     certified = read_file(certificate, Claims)
     measured = read_file(audit, AuditFile)
-    yield from cases_of(certified, certificate, measured=measured, audit=audit)
+    stated = None if texts is None else read_file(texts, TextsFile)
+    if measured["attack"] == TEXT_AUDIT and stated is None:
+        message = "is of texts, and their certificate is not given"
+        raise InputError(message, file=audit, key="attack", value=TEXT_AUDIT)
+    yield from cases_of(certified, certificate, measured=measured, audit=audit, texts=stated)
 
 
 def cases_of(
-    certified: JsonObject, certificate: Path, *, measured: JsonObject, audit: Path
+    certified: JsonObject,
+    certificate: Path,
+    *,
+    measured: JsonObject,
+    audit: Path,
+    texts: JsonObject | None = None,
 ) -> Iterator[Case]:
-    """The same of files that were read, whose paths are for errors."""
+    """The same of files that were read, whose paths are for errors.
+
+    texts: the certificate of the texts; None where it is not at hand, for a report that repeats
+    what the gate found.
+    """
     if measured["attack"] not in SETS:
         raise InputError("is not an audit", file=audit, key="attack", value=measured["attack"])
     if measured["run"] != certified["run"]:
         message = f"belongs to another model than {certified['run']}"
         raise InputError(message, file=audit, key="run", value=measured["run"])
     stranger = strange(certified, certificate, measured, audit)
+    outcome = OTHER_WEIGHTS
+    if stranger is None and measured["attack"] == TEXT_AUDIT and texts is not None:
+        stranger = strange_texts(measured, audit, texts)
+        outcome = OTHER_TEXTS
     for name in SETS[measured["attack"]]:
         claim = claim_of(certified, certificate, name)
         case = Case(certified["run"], name, SKIPPED, certified=float(claim["epsilon"]))
         if stranger is not None:
             weights = measured.get("weights")
-            yield case._replace(outcome=OTHER_WEIGHTS, weights=weights, says=stranger)
-        elif (measured["attack"], name) == ("game", "inclusion") and in_the_open(certified):
+            yield case._replace(outcome=outcome, weights=weights, says=stranger)
+        elif of_planted_records(measured["attack"], name) and in_the_open(certified):
             yield case._replace(outcome=NOT_AUDITED, says=IN_THE_OPEN)
         else:
             yield compared(case, certified, measured, audit, claim)
+    if measured["attack"] == TEXT_AUDIT and stranger is None:
+        yield from of_canaries(certified, certificate, measured, audit)
+
+
+def of_planted_records(attack: str, name: str) -> bool:
+    """Whether coins decided which sentences were planted."""
+    return attack != "gradients" and name.endswith("inclusion")
 
 
 def unaudited(certificate: Path) -> Case:
@@ -119,7 +159,7 @@ def unaudited(certificate: Path) -> Case:
     finite = [epsilon for epsilon in claimed if epsilon < math.inf]
     if not finite:
         return Case(certified["run"], "none", SKIPPED, certified=None, says=NOTHING_FINITE)
-    says = f"epsilon {max(finite):.3g} is certified, and no audit has tested it"
+    says = f"epsilon {max(finite):.3g} is certified, and no audit of the model has tested it"
     return Case(certified["run"], "none", NOT_AUDITED, certified=max(finite), says=says)
 
 
@@ -147,6 +187,20 @@ def strange(
         )
     if repeated is not None and repeated != certified.get("ledger_head"):
         return "the audit repeats other updates than those that are certified"
+    return None
+
+
+def strange_texts(measured: JsonObject, audit: Path, texts: JsonObject) -> str | None:
+    """Why the audit is not of the texts that are certified; None if it is."""
+    audited = measured.get("texts_sha256")
+    if audited is None:
+        raise InputError("is missing: of which texts is this?", file=audit, key="texts_sha256")
+    stated = texts["texts"]["sha256"]
+    if audited != stated:
+        return f"the audit is of texts {audited[:12]}, their certificate of {stated[:12]}"
+    model = texts["model"]["weights"]
+    if measured["weights"] != model:
+        return f"the texts are certified of weights {model[:12]}"
     return None
 
 
@@ -208,7 +262,15 @@ def replacement_claim(certified: JsonObject) -> str:
     return "secret_caught" if claim is not None and claim["epsilon"] == "inf" else name
 
 
-COVERING = {"game": secret_claim, "inclusion": record_claim, "replacement": replacement_claim}
+COVERING = {
+    "game": secret_claim,
+    "inclusion": record_claim,
+    "replacement": replacement_claim,
+    "texts_game": secret_claim,
+    "texts_inclusion": record_claim,
+    "probed_game": secret_claim,
+    "probed_inclusion": record_claim,
+}
 
 
 def claim_of(certified: JsonObject, certificate: Path, name: str) -> JsonObject:
@@ -236,7 +298,7 @@ def compared(
 ) -> Case:
     """A finite claim held against one set of coins; or why there is nothing to compare."""
     name = case.audit
-    coins = set_of(measured, audit, name)
+    coins = part_of(measured, audit, name, AuditSetFile)
     if coins["reason"] is not None:
         return case._replace(says=coins["reason"])
     for key in ("coins", "attempts", "relation"):
@@ -269,15 +331,62 @@ def compared(
     )
 
 
-def set_of(measured: JsonObject, audit: Path, name: str) -> JsonObject:
-    """What an audit says of one set of coins, without the set's name before each key."""
-    coins = {field: measured.get(f"{name}_{field}") for field in AuditSetFile.model_fields}
+def of_canaries(
+    certified: JsonObject, certificate: Path, measured: JsonObject, audit: Path
+) -> Iterator[Case]:
+    """Planted numbers among those that texts hold, if (0, 0) is claimed of each; else nothing.
+
+    If nothing that the model does depends on any planted number, the texts are independent of which
+    numbers were drawn. That these are drawn evenly is our own doing, so that the p-values of
+    `surfaced` are exact, and small ones refute the claim. The level is shared by the kinds of texts
+    (Bonferroni). Of a larger epsilon a p-value says nothing.
+    """
+    claim = claim_of(certified, certificate, "game")
+    if (0.0, 0.0) not in points_claimed(certified, claim):
+        return
+    parts = [part_of(measured, audit, f"{CANARIES}_{kind}", SurfacedFile) for kind in KINDS]
+    values = [part["p_value"] for part in parts if part["p_value"] is not None]
+    if not values:
+        return
+    p_value = min(1.0, min(values) * len(values))
+    says = f"planted numbers stand in the texts with p = {p_value:.2g} if none was learnt"
+    yield Case(
+        certified["run"],
+        CANARIES,
+        REFUTED if p_value < LEVEL else STANDS,
+        certified=0.0,
+        weights=measured.get("weights"),
+        says=f"{says} ({claim['name']})",
+    )
+
+
+def told_apart(certificate: Path, audit: Path) -> str | None:
+    """A warning, where an audit of texts finds that they tell of the training text.
+
+    That refutes no claim: most of its tests take for granted that the corpus was split by lot, and
+    an epsilon above 0 lets a model tell something. None where nothing finite is claimed, as nobody
+    was promised anything.
+    """
+    certified = read_file(certificate, Claims)
+    p_value = read_file(audit, AuditFile).get("p_value")
+    finite = any(float(claim["epsilon"]) < math.inf for claim in certified["claims"])
+    if p_value is None or p_value >= LEVEL or not finite:
+        return None
+    return (
+        f"texts of {certified['run']} tell of their training text (p = {p_value:.2g}), which "
+        f"refutes no claim by itself: {audit.name} says which test found it"
+    )
+
+
+def part_of(measured: JsonObject, audit: Path, name: str, kind: type[File]) -> JsonObject:
+    """Part of what an audit says, such as of one set of coins, without its name before each key."""
+    part = {field: measured.get(f"{name}_{field}") for field in kind.model_fields}
     try:
-        AuditSetFile.model_validate(coins)
+        kind.model_validate(part)
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(first["msg"], file=audit, key=f"{name}_{first['loc'][0]}") from None
-    return coins
+    return part
 
 
 def points_claimed(certified: JsonObject, claim: JsonObject) -> Points:

@@ -7,16 +7,19 @@ from confide.errors import Failure
 from confide.output.escaping import say
 
 
-def check(certificate: Path, audit: Path, *, junit: Path | None = None) -> None:
+def check(
+    certificate: Path, audit: Path, *, texts: Path | None = None, junit: Path | None = None
+) -> None:
     """Print each comparison, and write a JUnit file for a build server if asked.
 
     Failure where the certificate is refuted, or where nothing could have refuted it.
 
     certificate: of a model, results/runs/RUN/certificate.json.
     audit: what an attack measured of the same model, such as game.json beside it.
+    texts: certificate of the texts, FILE.certificate.json, if the audit is text_audit.json.
     junit: file for a build server, with a test case for each comparison.
     """
-    compared = list(cases(certificate, audit))
+    compared = list(cases(certificate, audit, texts))
     for case in compared:
         say(f"{case.run} {case.audit}: {case.outcome}: {case.says}")
     if junit is not None:

@@ -14,6 +14,7 @@ from typing import Literal
 from confide.config.policy_files import files_of, placed, trained
 from confide.provenance.terms import digest_of_specs, terms
 from confide.specs import (
+    TEXT_AUDIT,
     AttackJobSpec,
     AttackSpec,
     AuditCanarySpec,
@@ -60,7 +61,7 @@ TRAINED_BY = tuple(name for name in RunSpec.model_fields if name not in OWN)
 CERTIFICATE = "certificate"
 EVALUATION = "evaluate"
 TRAJECTORY = "trajectory"
-OF_TEXTS = ("worth", "text_audit")  # what is measured of the texts that a model writes
+OF_TEXTS = ("worth", TEXT_AUDIT)  # what is measured of the texts that a model writes
 TUNING = "tuning"  # the study whose runs are trials of recipes
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from confide.config.jobs import OF_TEXTS, TUNING, Run, of_row, runs_of, source_of, training
 from confide.specs import (
     AUDITS,
+    TEXT_AUDIT,
     DatasetSpec,
     GateRun,
     GateSpec,
@@ -88,11 +89,13 @@ def examples(params: Params, study: str) -> bool:
 
 
 def gate(params: Params, name: str) -> GateSpec:
-    """The runs of a study, each with every attack that audits it, or without one."""
+    """The runs of a study, each with every audit of it and of its texts, or without one."""
     runs = []
     for row in params.studies[name].runs:
         attacks = params.runs[row].attacks
         audits = [attack for attack in attacks if params.attacks[attack].kind in AUDITS]
+        if params.runs[row].synthesis is not None:
+            audits.append(TEXT_AUDIT)
         for run in of_row(params, row):
             runs += [GateRun(run=run.run, audit=audit) for audit in audits]
             if not audits:

@@ -13,7 +13,7 @@ from confide.spec_base import (
     Spec,
     parse,
 )
-from confide.specs.audits import AUDITS, GameSpec, GradientsSpec
+from confide.specs.audits import AUDITS, TEXT_AUDIT, GameSpec, GradientsSpec
 from confide.specs.authored import AuthoredSpec, AuthorsSpec, MailSpec, RedditSpec, SpeechesSpec
 from confide.specs.canaries import AnyCanarySpec, AuditCanarySpec, CanarySpec, WordCanarySpec
 from confide.specs.data import (
@@ -128,6 +128,7 @@ from confide.specs.training import (
 
 __all__ = [
     "AUDITS",
+    "TEXT_AUDIT",
     "AdapterSpec",
     "AmplificationSpec",
     "AnyCanarySpec",

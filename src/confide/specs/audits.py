@@ -47,3 +47,4 @@ class GradientsSpec(Spec):
 
 
 AUDITS = ("game", "gradients")  # kinds of attack whose results a certificate is held against
+TEXT_AUDIT = "text_audit"  # the same of texts that a model wrote; no attack of its own

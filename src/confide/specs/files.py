@@ -302,15 +302,26 @@ class AuditSetFile(File):
     reason: str | None = None
 
 
+class SurfacedFile(File):
+    """What an audit of texts says of planted numbers in one kind of texts, each key behind the
+    kind's name.
+    """
+
+    p_value: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
 class AuditFile(File):
     """Of an attack that flips coins. `weights`: SHA-256 of what it attacked; `ledger`: of the
-    updates that it repeated.
+    updates that it repeated; `texts_sha256`: of the texts that it searched, with the smallest
+    `p_value` of all tests times their number.
     """
 
     run: str
     attack: str
     weights: str | None = None
     ledger: str | None = None
+    texts_sha256: str | None = None
+    p_value: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 class Sentence(File):

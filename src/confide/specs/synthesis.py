@@ -69,8 +69,10 @@ class TextAuditSpec(Spec):
     limit: Natural = 2000  # documents of each side
     texts: Natural = 5000  # of the texts, those that a model of characters is fitted to
     order: Annotated[int, Field(ge=2, le=20)] = 8  # characters of a context of the n-gram model
+    kernel: Positive = 0.02  # temperature of similarities in a density of embeddings
     permutations: Natural = 2000
-    game: GameSpec = GameSpec(kind="game")  # how coins are guessed
+    # how coins are guessed. None: they are not, where too few were flipped to tell anything
+    game: GameSpec | None = GameSpec(kind="game")
     seed: Count = 0
     device: str = "auto"
 

@@ -17,9 +17,10 @@ import numpy as np
 
 from confide.attacks.audits.game import CLAIMS, against_coins
 from confide.attacks.texts.ngrams import Ngrams
-from confide.attacks.texts.nulls import found, nearest, scored, surfaced
+from confide.attacks.texts.nulls import dense, found, nearest, scored, surfaced
 from confide.attacks.texts.sides import Corpus
 from confide.specs import TextAuditSpec
+from confide.text.likeness import embedded
 
 ALARM = "p_value"  # how the names of all p-values end
 Json = dict[str, Any]
@@ -48,6 +49,7 @@ def audited(
     few = some(written.texts, spec.texts, rng)
     tests = on_canaries(written, canaries, audits)
     tests |= on_members(spec, few, corpus)
+    tests |= on_densities(spec, few, corpus)
     tests |= prefixed("nearest", nearest(corpus.points, few, spec.permutations, rng))
     for name, texts in written._asdict().items():
         tests |= prefixed(f"scan_{name}", found(corpus.secrets, texts))
@@ -59,9 +61,9 @@ def audited(
     metrics: Json = {
         "p_value": min(1.0, min(alarms) * len(alarms)) if alarms else None,
         "tests": len(alarms),
-        "delta": spec.game.delta,
-        "confidence": spec.game.confidence,
     }
+    if spec.game is not None:
+        metrics |= {"delta": spec.game.delta, "confidence": spec.game.confidence}
     fits = {"texts": few, "probed": [*few, *written.prompted]}
     for name, texts in fits.items():
         metrics |= prefixed(name, on_coins(spec, texts, audits))
@@ -113,6 +115,18 @@ def on_members(spec: TextAuditSpec, texts: Sequence[str], corpus: Corpus) -> Jso
     return tests
 
 
+def on_densities(spec: TextAuditSpec, texts: Sequence[str], corpus: Corpus) -> Json:
+    """Whether texts lie denser about members' points than about others', by hashed words.
+
+    `kernel_secrets`: about those points in which there is a secret.
+    """
+    written = embedded(texts)
+    tests: Json = {}
+    for name, sides in (("points", corpus.points), ("secrets", corpus.secrets)):
+        tests |= prefixed(f"kernel_{name}", dense(sides, written, spec.kernel))
+    return tests
+
+
 def on_coins(spec: TextAuditSpec, texts: Sequence[str], audits: Mapping[str, Json]) -> Json:
     """Lower bounds on epsilon of each set of coins; a reason where a set tells nothing."""
     fitted = Ngrams(texts, spec.order)
@@ -120,7 +134,9 @@ def on_coins(spec: TextAuditSpec, texts: Sequence[str], audits: Mapping[str, Jso
     for name, (relation, unit) in CLAIMS.items():
         numbers: Json = {"relation": relation, "unit": unit}
         audit = audits.get(name)
-        if audit is None or not audit["digits"]:
+        if spec.game is None:
+            numbers["reason"] = "coins are not guessed from texts of this run"
+        elif audit is None or not audit["digits"]:
             numbers["reason"] = "no sentences of digits are planted in this corpus"
         else:
             start = len(audit["prefix"])
@@ -129,6 +145,7 @@ def on_coins(spec: TextAuditSpec, texts: Sequence[str], audits: Mapping[str, Jso
                 for secret in audit["secrets"]
             ]
             coins = np.array(audit["coins"], dtype=bool)
+            numbers["coins"] = len(coins)
             numbers |= against_coins(spec.game, np.array(scores), coins)
         metrics |= prefixed(name, numbers)
     return metrics

@@ -61,6 +61,30 @@ def similarities(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.
     return np.concatenate(best), np.concatenate(places)
 
 
+def densities(points: np.ndarray, texts: np.ndarray, temperature: float) -> np.ndarray:
+    """log of the mean over texts (m, d) of exp(similarity / temperature), for points (n, d): (n,).
+
+    Embeddings have length 1, so that this is a density of the texts at each point but for a
+    constant, with a von Mises-Fisher kernel.
+    """
+    found = np.empty(len(points))
+    for start in range(0, len(points), ROWS):
+        cosines = points[start : start + ROWS].astype(float) @ texts.T.astype(float)
+        exponents = cosines / temperature
+        largest = exponents.max(1)
+        means = np.exp(exponents - largest[:, None]).mean(1)
+        found[start : start + ROWS] = largest + np.log(means)
+    return found
+
+
+def dense(sides: Sides, texts: np.ndarray, temperature: float) -> dict[str, Any]:
+    """How the density of texts, by their embeddings (m, d), tells members' points from others'."""
+    members, others = (
+        densities(embedded([entry.text for entry in side]), texts, temperature) for side in sides
+    )
+    return told_apart(members, others)
+
+
 def nearest(
     sides: Sides, texts: Sequence[str], permutations: int, rng: np.random.Generator
 ) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from confide.certify.facts import TOKENS
 from confide.certify.gate import (
+    BY_TEXTS,
     INCONCLUSIVE,
     NOT_AUDITED,
     OTHER_WEIGHTS,
@@ -65,7 +66,10 @@ def claimed(result: Result, cell: str, *, covered: bool, delta: float) -> Claime
 
 
 def audited(result: Result) -> str:
-    """What the audits of a run say of its certificate: the worst of their outcomes."""
+    """What the audits of a run say of its certificate: the worst of their outcomes.
+
+    An audit of its texts may speak against the certificate, and never for it: a model tells more.
+    """
     certificate = Path(f"{result.run.run}/certificate.json")
     found = [
         case.outcome
@@ -77,6 +81,7 @@ def audited(result: Result) -> str:
             measured=metrics,
             audit=certificate.with_name(f"{metrics['attack']}.json"),
         )
+        if case.audit not in BY_TEXTS or case.failed
     ]
     if not found:
         return NOT_AUDITED

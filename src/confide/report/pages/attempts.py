@@ -14,6 +14,7 @@ from confide.dp.accounting.audit_power import base_of
 from confide.errors import InputError
 from confide.report.pages.opening import rounded_up
 from confide.report.results import Json, Result, largest_exposure
+from confide.specs import TEXT_AUDIT
 
 NAMES = {
     "exposure": "guessing planted secrets",
@@ -28,11 +29,17 @@ NAMES = {
     "domain_lira": "telling what domain a prompt is from",
     "tab": "letting the model finish training sentences",
     "author_inference": "naming the author of a text",
+    "text_audit": "searching texts that the model wrote",
 }
 CLAIMED = {
     "game": "claim about a secret",
     "inclusion": "claim about adding a record",
     "replacement": "claim about replacing a record",
+    "texts_game": "claim about a secret, by its texts",
+    "texts_inclusion": "claim about adding a record, by its texts",
+    "probed_game": "claim about a secret, by more texts that the audit asked for",
+    "probed_inclusion": "claim about adding a record, by more texts that the audit asked for",
+    "canaries": "claim about a secret, by planted numbers in its texts",
 }
 MORE = "more than chance"
 NO_MORE = "no more than chance"
@@ -63,6 +70,8 @@ def findings(result: Result, metrics: Json) -> Iterator[str]:
     kind = metrics["attack"]
     if kind in SETS:
         yield from (audit(case, metrics) for case in audits(result, metrics))
+        if kind == TEXT_AUDIT and metrics.get("p_value") is not None:
+            yield searched(metrics)
     elif metrics.get("reason"):
         yield f"could not tell: {metrics['reason']}"
     elif kind in ("exposure", "context_exposure"):
@@ -135,6 +144,15 @@ def written_out(metrics: Json) -> Iterator[str]:
             f"{metrics['non_members_out']} of {metrics['non_members']} that it never saw"
             f"{p_words(p)}"
         )
+
+
+def searched(metrics: Json) -> str:
+    """Whether texts tell of their training text, by the strongest of several tests."""
+    p = metrics["p_value"]
+    return (
+        f"{beyond_chance(p)}: the strongest of {metrics['tests']} tests of what the texts tell of "
+        f"the training text, corrected for their number{p_words(p)}"
+    )
 
 
 def beside_chance(area: float, high: float | None) -> str:
