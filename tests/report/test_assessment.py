@@ -248,7 +248,8 @@ def test_an_audit_of_texts_is_told_beside_others_and_is_none_of_the_model(result
         relation = "add_or_remove" if "inclusion" in name else "replace_one"
         searched |= {f"{name}_coins": 160, f"{name}_relation": relation}
         searched |= {f"{name}_attempts": [[guesses, guesses // 2] for guesses in range(161)]}
-    quiet = replace(result, attacks={"text_audit": searched})
+    # what texts are worth is no attack
+    quiet = replace(result, attacks={"text_audit": searched, "worth": {"attack": "worth"}})
     told = [attempt.found for attempt in attempts(quiet)]
     assert len(told) == 5 and "no more than chance: the strongest of 12 tests" in told[-1]
     assert all("stands; 160 planted tests show" in one for one in told[:4])

@@ -41,6 +41,7 @@ CLAIMED = {
     "probed_inclusion": "claim about adding a record, by more texts that the audit asked for",
     "canaries": "claim about a secret, by planted numbers in its texts",
 }
+NO_ATTACK = ("worth",)  # measures what texts are good for
 MORE = "more than chance"
 NO_MORE = "no more than chance"
 
@@ -58,6 +59,8 @@ def attempts(result: Result) -> list[Attempt]:
     all_attempts = []
     for name, metrics in result.attacks.items():
         kind = metrics["attack"]
+        if kind in NO_ATTACK:
+            continue
         label = NAMES.get(str(kind), str(kind))
         tries = label if name == kind else f"{label} ({name.removeprefix(kind).strip('_ ')})"
         for finding in findings(result, metrics):
