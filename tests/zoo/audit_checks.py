@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import norm
 
 from confide.attacks.statistics.metrics import tpr_interval
-from confide.certify.gate import Case, cases
+from confide.certify.gate import Case, cases, cases_of
 from confide.dp.accounting.audit_bounds import attempts_of, gdp_refuted, right_guesses
 from confide.dp.accounting.audit_power import mu_of, power
 from confide.dp.accounting.curves import gaussian_curve
@@ -74,6 +74,24 @@ def of_public_records(scores: np.ndarray, coins: np.ndarray) -> str:
         return list(cases(*paths))[1].outcome
 
 
+def of_texts(digest: str) -> set[str]:
+    """What the gate says of an audit of texts with this digest; texts of c... are certified."""
+    model = {"path": "model.safetensors", "sha256": WEIGHTS}
+    certified = {"run": RUN, "claims": [], "policy": {}, "files": {"model": [model]}}
+    for name, relation in (
+        ("secret_missed", "replace_one"),
+        ("record_add_or_remove_pld", "add_or_remove"),
+    ):
+        claim = {"name": name, "relation": relation, "epsilon": CERTIFIED, "delta": DELTA}
+        certified["claims"].append(claim)
+    audit = {"run": RUN, "attack": "text_audit", "weights": WEIGHTS, "texts_sha256": digest}
+    texts = {"texts": {"sha256": "c" * 64}, "model": {"weights": WEIGHTS}}
+    found = cases_of(
+        certified, Path("certificate"), measured=audit, audit=Path("audit"), texts=texts
+    )
+    return {case.outcome for case in found}
+
+
 def seen(epsilon: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Scores and coins of an ideal attacker against that epsilon."""
     rng = np.random.default_rng(seed)
@@ -96,6 +114,7 @@ def the_gate_rings_for_what_is_certified_of_these_weights() -> None:
     assert of_public_records(*seen(8 * CERTIFIED, 0)) == "not audited", (
         "records that were read without noise refute what is certified of others"
     )
+    assert of_texts("d" * 64) == {"of other texts"}, "an audit of other texts speaks for these"
 
 
 def a_claim_is_refuted_as_in_the_closed_form() -> None:

@@ -29,6 +29,12 @@ FAULTS = [
         ),
     ),
     Fault(
+        "an audit of other texts",
+        "The gate takes an audit of texts by the name of its run, though others were drawn since.",
+        RINGS,
+        edit("confide.certify.gate:strange_texts", ("audited != stated", "False")),
+    ),
+    Fault(
         "public records refute",
         "Planted sentences that exact updates read are held against what noise hides.",
         RINGS,
