@@ -88,6 +88,8 @@ def test_domains_of_a_mix_are_told_by_a_classifier(tmp_path: Path) -> None:
     assert found == {"domain_accuracy": 0.75, "domain_chance": 0.5}  # of land it has no text
     nothing = domain_accuracy(text(["air", None]), tested, tokenizer)
     assert nothing == {"domain_accuracy": None, "domain_chance": None}
+    others = domain_accuracy(text(["sea", "rail"] * 5), tested, tokenizer)
+    assert others == nothing  # no domain of the corpus
 
 
 def test_a_classifier_does_not_see_the_token_of_a_domain(tmp_path: Path) -> None:

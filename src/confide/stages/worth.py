@@ -246,12 +246,12 @@ def domain_accuracy(text: Text, tested: Text, tokenizer: Tokenizer) -> dict[str,
     """How often a classifier of domains that was fitted to a text is right of real points.
 
     It does not see tokens such as <AIRLINE>, which would tell it. None where the text names fewer
-    than two of the domains; `chance` always says the commonest.
+    than two of the domains of real points; `chance` always says the commonest of these.
     """
-    fitted = [place for place, domain in enumerate(text.domains) if domain is not None]
-    named = sorted({domain for domain in text.domains if domain is not None})
+    named = sorted({domain for domain in text.domains if domain is not None} & set(tested.domains))
+    fitted = [place for place, domain in enumerate(text.domains) if domain in named]
     held_out = [place for place, domain in enumerate(tested.domains) if domain is not None]
-    if len(named) < 2 or not held_out:
+    if len(named) < 2:
         return {"domain_accuracy": None, "domain_chance": None}
     numbers = {name: number for number, name in enumerate(named)}
     told = re.compile("|".join(f"<{re.escape(name)}>" for name in named))
@@ -262,7 +262,7 @@ def domain_accuracy(text: Text, tested: Text, tokenizer: Tokenizer) -> dict[str,
         len(named),
     )
     truth = [numbers.get(str(tested.domains[place]), -1) for place in held_out]
-    most = Counter(truth).most_common(1)[0][1]
+    most = Counter(number for number in truth if number >= 0).most_common(1)[0][1]
     return {
         "domain_accuracy": float((guesses == np.array(truth)).mean()),
         "domain_chance": most / len(truth),
