@@ -17,14 +17,14 @@ from confide.corpora import table, table_files
 from confide.methods import METHODS
 from confide.methods.regularised import RegularisedOptions
 from confide.specs import AuditCanarySpec, Params, PrivacySpec, RunSpec, TableSpec
-from confide.train.packing import problems as unpackable
-from confide.train.planning import (
+from confide.train.obstacles import (
     AUTHORS_DEDUPLICATED,
     CHUNKS_DEDUPLICATED,
     SOME_DOMAINS,
     relies_on_policies,
     scores_all,
 )
+from confide.train.packing import problems as unpackable
 from confide.types import StateName, Step
 
 SEVERAL = ("leak", "domain_lira")  # kinds of which a row may have several: each names its domains
