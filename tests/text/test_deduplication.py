@@ -6,8 +6,9 @@ import hmac
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide.text import deduplication
-from confide.text.deduplication import copies, digest
+from confide.text import digests
+from confide.text.deduplication import copies
+from confide.text.digests import digest
 
 
 @given(
@@ -31,7 +32,7 @@ def test_copies_are_what_a_quadratic_search_finds(points):
 
 
 def test_digest_is_hmac_sha1_under_the_drawn_key(monkeypatch):
-    monkeypatch.setattr(deduplication.secrets, "token_bytes", lambda size: b"k" * size)
+    monkeypatch.setattr(digests.secrets, "token_bytes", lambda size: b"k" * size)
     assert digest("hmac-sha1")(b"text") == hmac.digest(b"k" * 64, b"text", "sha1")
     assert digest("sha1")(b"text") == hashlib.sha1(b"text").digest()
 

@@ -2,11 +2,17 @@
 #
 # `snakemake -n` changes no file. What a run does before its first job stands under `onstart` in the Snakefile, and what every
 # job needs in `environment_of_jobs`.
+import functools
+import gc
 import os
 import re
 import shlex
 import sys
 import time
+
+# A plan is hundreds of thousands of objects, hardly one of which is garbage: Python would look through all of them so
+# often that this took a quarter of the time of a large plan.
+gc.set_threshold(50_000, 20, 100)
 
 # The folder that holds the package: in a checkout, or, where a wheel was installed, the folder of
 # all packages. This one is on the path already, behind Python's own modules.
@@ -26,6 +32,8 @@ from confide.provenance.code_hash import code_hash
 from confide.provenance.records import check_opening, check_records, redate
 from confide.runtime import afterwards, failures
 from confide.specs import FetchSpec, PackageSpec
+
+snakemake_internals.look_at_functions_once()
 
 
 def environment_of_jobs():
@@ -152,6 +160,7 @@ def opening():
         refuse(error)
 
 
+@functools.cache
 def code(stage):
     """Hash of a stage and of all of the package that it imports: the job reruns when it changes."""
     return code_hash(SRC, f"confide.stages.{stage}")

@@ -6,16 +6,8 @@ for study in PARAMS.studies:
         name:
             f"study_{study}"
         input:
-            outcome_files(
-                run
-                for name in PARAMS.studies[study].runs
-                for run in jobs.of_row(PARAMS, name)
-            ),
-            [
-                f"models/{run.run}/metrics.jsonl"
-                for name in PARAMS.studies[study].runs
-                for run in jobs.of_row(PARAMS, name)
-            ],
+            outcome_files(studies.listed(PARAMS, study)),
+            [f"models/{run.run}/metrics.jsonl" for run in studies.listed(PARAMS, study)],
         output:
             [
                 f"results/studies/{study}/{table}"

@@ -1,17 +1,19 @@
 # What a study releases, searched for the secrets of its private datasets: one that is found fails the job, and the
 # log says where.
+import functools
+
 from confide.config import outgoing
 from confide.specs import ScanSpec
 
 
+@functools.cache
 def scanned_runs(study):
     """A study's runs, and those that they start from."""
-    listed = [
-        run for name in PARAMS.studies[study].runs for run in jobs.of_row(PARAMS, name)
-    ]
-    return {
+    listed = studies.listed(PARAMS, study)
+    runs = {
         run.run: run for last in listed for run in [*jobs.ancestors(PARAMS, last), last]
-    }.values()
+    }
+    return tuple(runs.values())
 
 
 def scanned_datasets(runs, public):

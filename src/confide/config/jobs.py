@@ -7,10 +7,11 @@ two trainings of them would differ in noise alone, and be paid for twice.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Literal
 
+from confide.config.kept import kept
 from confide.config.policy_files import files_of, placed, trained
 from confide.provenance.terms import digest_of_specs, terms
 from confide.specs import (
@@ -74,10 +75,11 @@ class Run:
     gamma: float
     seed: int
     home: str  # of the rows that ask for this very training, the one that gives the job its name
+    run: str = field(init=False)  # name of the job, in which thousands of files lie
 
-    @property
-    def run(self) -> str:
-        return f"{self.home}/g{gamma_text(self.gamma)}-s{self.seed}"
+    def __post_init__(self) -> None:
+        name = f"{self.home}/g{gamma_text(self.gamma)}-s{self.seed}"
+        object.__setattr__(self, "run", name)  # the class is frozen
 
     @property
     def redaction(self) -> str:
@@ -98,12 +100,24 @@ def gamma_text(gamma: float) -> str:
 
 def of_row(params: Params, name: str) -> list[Run]:
     """A row's runs, gamma by gamma."""
+    return list(runs_by_row(params)[name])
+
+
+@kept
+def runs_by_row(params: Params) -> dict[str, list[Run]]:
+    """The runs of each row, gamma by gamma."""
+    comparable: dict[tuple[str, ...], list[str]] = {}  # rows that have these names in common
+    for name, row in params.runs.items():
+        comparable.setdefault((row.dataset, row.model, row.method, row.recipe), []).append(name)
+    return {
+        name: runs_in(params, name, others) for others in comparable.values() for name in others
+    }
+
+
+def runs_in(params: Params, name: str, others: Iterable[str]) -> list[Run]:
+    """A row's runs; `others`: all rows that may be trained alike, itself among them."""
     row = params.runs[name]
-    alike = [
-        other
-        for other, other_row in params.runs.items()
-        if other_row.dataset == row.dataset and trained_alike(other_row, row)  # the first is fast
-    ]
+    alike = [other for other in others if trained_alike(params.runs[other], row)]
     alike.sort(key=lambda other: (len(other), other))  # whatever the order of files
 
     def home(gamma: float, seed: int) -> str:
@@ -220,6 +234,7 @@ def token_audits(spec: CanarySpec | WordCanarySpec) -> dict[str, AuditCanarySpec
     return {name: audit for name, audit in audits if audit and TOKEN_SLOT in audit.template}
 
 
+@kept
 def redaction(params: Params, dataset: str, gamma: float) -> RedactSpec:
     """How a dataset is redacted at one miss rate."""
     spec = params.datasets[dataset]
@@ -239,6 +254,7 @@ def partition(params: Params, dataset: str, dedup: bool) -> PartitionSpec:
     )
 
 
+@kept
 def text(params: Params, name: str) -> TextSpec:
     """Which text a dataset's points are of, as a training and a measurement name it."""
     dataset = params.datasets[name]
@@ -257,7 +273,7 @@ def recall(params: Params, dataset: str, gamma: float) -> RecallSpec:
     return RecallSpec(
         text=text(params, dataset),
         redact=redaction(params, dataset, gamma),
-        reads=policies_reads(params, dataset),
+        reads=list(policies_reads(params, dataset)),
     )
 
 
@@ -282,14 +298,15 @@ def is_public(params: Params, run: Run) -> bool:
     )
 
 
-def public_corpora(params: Params) -> set[str]:
+@kept
+def public_corpora(params: Params) -> frozenset[str]:
     """Names of the corpora that a dataset declares public, and no other dataset contradicts.
 
     Nothing else makes a corpus public, and least of all that something was trained on it.
     """
     declared = {dataset.corpus for dataset in params.datasets.values() if dataset.public}
     protected = {dataset.corpus for dataset in params.datasets.values() if not dataset.public}
-    return declared - protected
+    return frozenset(declared - protected)
 
 
 def taken_for_public(params: Params, run: Run) -> list[str]:
@@ -332,13 +349,17 @@ def data_reads(params: Params, dataset: str) -> list[ReadSpec]:
     return [vocabulary, *policies_reads(params, dataset)]
 
 
-def policies_reads(params: Params, dataset: str) -> list[ReadSpec]:
+@kept
+def policies_reads(params: Params, dataset: str) -> tuple[ReadSpec, ...]:
     """What the models of a dataset's policies were made of; at least one for each of the two."""
     spec = params.datasets[dataset]
     names = (spec.policy, spec.conservative)
-    return [read for name in names for read in policy_reads(params, name, params.policies[name])]
+    return tuple(
+        read for name in names for read in policy_reads(params, name, params.policies[name])
+    )
 
 
+@kept
 def tokenizer_read(params: Params, name: str) -> ReadSpec:
     """What a vocabulary was made of; the archive is pinned by its digest, and published."""
     tokenizer = params.tokenizers[name]

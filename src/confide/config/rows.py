@@ -8,6 +8,7 @@ from pathlib import Path
 
 from confide.config import jobs
 from confide.config.definitions import twice
+from confide.config.kept import kept
 from confide.config.layers import Problem
 from confide.config.policy_files import parts
 from confide.config.pulled import without_corpus
@@ -17,15 +18,15 @@ from confide.corpora import table, table_files
 from confide.methods import METHODS
 from confide.methods.regularised import RegularisedOptions
 from confide.specs import AuditCanarySpec, Params, PrivacySpec, RunSpec, TableSpec
-from confide.train.packing import MIXED, obstacle
-from confide.train.planning import (
+from confide.train.obstacles import (
     AUTHORS_DEDUPLICATED,
     CHUNKS_DEDUPLICATED,
     SOME_DOMAINS,
     relies_on_policies,
     scores_all,
 )
-from confide.types import StateName
+from confide.train.packing import MIXED, obstacle
+from confide.types import StateName, Step
 
 SEVERAL = ("leak", "domain_lira")  # kinds of which a row may have several: each names its domains
 FINAL = {  # kinds of attacks that look at no epoch, and why
@@ -98,7 +99,7 @@ def demands(params: Params, row: RunSpec) -> Iterator[Problem]:
     """What the method of a row needs and the row does not have."""
     recipe = params.recipes[row.recipe]
     method = METHODS[row.method]
-    steps = method.kinds(recipe)
+    steps = steps_of(params, row.method, row.recipe)
     if method.needs_domains and row.domains is None:
         yield Problem(("domains",), None, f"are missing: {row.method} needs some")
     if row.domains is not None and any(map(relies_on_policies, steps)):
@@ -124,6 +125,12 @@ def demands(params: Params, row: RunSpec) -> Iterator[Problem]:
     if any(step.tokens in ("public", "private") for step in steps):
         noised_states = {step.state for step in steps} & {"noise", "published"}
         yield from demands_of_tokens(params, row, noised_states)
+
+
+@kept
+def steps_of(params: Params, method: str, recipe: str) -> frozenset[Step]:
+    """The kinds of steps that a method makes with a recipe."""
+    return frozenset(METHODS[method].kinds(params.recipes[recipe]))
 
 
 def demands_of_weighing(params: Params, row: RunSpec) -> Iterator[Problem]:

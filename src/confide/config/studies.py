@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from confide.config.jobs import OF_TEXTS, TUNING, Run, of_row, runs_of, source_of, training
+from confide.config.kept import kept
 from confide.specs import (
     AUDITS,
     TEXT_AUDIT,
@@ -66,6 +67,7 @@ def look(row: RunSpec) -> dict[str, Any]:
     }
 
 
+@kept
 def study(params: Params, name: str) -> ReportSpec:
     """The report of a study."""
     spec = params.studies[name]
@@ -168,7 +170,7 @@ def tables(params: Params, name: str) -> list[str]:
 
 def assessments(params: Params, name: str) -> dict[str, str]:
     """Of each run of a study the page for whoever assesses its model; rows may share a run."""
-    return {run.run: run.assessment for run in rows_of(params, name)}
+    return {run.run: run.assessment for run in study(params, name).runs}
 
 
 def tracking(params: Params) -> TrackSpec:

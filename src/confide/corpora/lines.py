@@ -31,7 +31,7 @@ from confide.files.encodings import ENDS, Encoding, binary, byte_lines, codec_of
 from confide.files.io import Range, count_lines, size_of
 from confide.files.shards import scatter, shards
 from confide.specs import OwnSpec
-from confide.text.deduplication import digest
+from confide.text.digests import digest
 from confide.types import SPLITS, Record, Span, SplitName
 
 KEYS = frozenset(("text", "doc", "author", "domain", "split", "spans"))

@@ -22,7 +22,8 @@ from confide.errors import InputError
 from confide.files.rows import Copy, Found, Join
 from confide.policies import moved
 from confide.specs import PartitionSpec
-from confide.text.deduplication import copies, digest
+from confide.text.deduplication import copies
+from confide.text.digests import digest
 from confide.text.planted import is_planted
 from confide.text.tokenizer import Tokenizer
 from confide.types import MASK, Partition

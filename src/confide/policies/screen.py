@@ -5,6 +5,9 @@ matches whatever it does and perhaps more: conditions without width are left out
 is any text, and a character beyond ASCII belongs to any class that might have one. What RE2 finds
 nothing in, `re` need not be asked about; of all other texts `re` says what is found, as it does
 without a screen.
+
+Arrow is imported once a screen is made: whoever reads policies alone, such as a plan of the
+workflow, would wait for it.
 """
 
 import re
@@ -12,13 +15,12 @@ from collections.abc import Callable, Iterable
 from itertools import takewhile
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from confide.files import arrays
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Verdict(NamedTuple):
@@ -35,7 +37,7 @@ class Mode(NamedTuple):
     exact: bool
 
 
-Screen = Callable[[pa.StringArray], Verdict]
+Screen = Callable[["pa.StringArray"], Verdict]
 ASCII = range(128)
 BEYOND = r"\x{80}-\x{10FFFF}"
 ANYTHING = "(?s:.)"
@@ -76,11 +78,11 @@ def screen(patterns: Iterable[str], *, decides: bool = True) -> Screen | None:
     if wide is None:
         return None
 
-    def verdict(texts: pa.StringArray) -> Verdict:
+    def verdict(texts: "pa.StringArray") -> Verdict:
         may = _matching(wide, texts)
         if same is None:
             return Verdict(may, np.zeros(len(texts), bool))
-        ascii_ = arrays.from_booleans(pc.string_is_ascii(texts))
+        ascii_ = _are_ascii(texts)
         matches = _matching(same, texts) & ascii_
         return Verdict(np.where(ascii_, matches, may), matches)
 
@@ -89,15 +91,33 @@ def screen(patterns: Iterable[str], *, decides: bool = True) -> Screen | None:
 
 def _rewritten(rewrite: Callable[[str], str], patterns: list[str]) -> str | None:
     """One expression for all patterns; None where one is unknown, or RE2 finds it too large."""
+    from pyarrow import ArrowInvalid
+
+    from confide.files import arrays
+
     try:
         expression = "|".join(map(rewrite, patterns))
         _matching(expression, arrays.texts([""]))
-    except (Unknown, pa.ArrowInvalid):
+    except (Unknown, ArrowInvalid):
         return None
     return expression
 
 
-def _matching(pattern: str, texts: pa.StringArray) -> np.ndarray:
+def _are_ascii(texts: "pa.StringArray") -> np.ndarray:
+    """Which texts are of ASCII alone, (N,) bool."""
+    import pyarrow.compute as pc
+
+    from confide.files import arrays
+
+    return arrays.from_booleans(pc.string_is_ascii(texts))
+
+
+def _matching(pattern: str, texts: "pa.StringArray") -> np.ndarray:
+    """In which texts RE2 finds an expression, (N,) bool."""
+    import pyarrow.compute as pc
+
+    from confide.files import arrays
+
     return arrays.from_booleans(pc.match_substring_regex(texts, pattern))
 
 

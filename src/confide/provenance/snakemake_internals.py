@@ -5,11 +5,12 @@ Nothing else uses it.
 `workflow` is the object of that name that Snakemake gives every Snakefile.
 """
 
+import functools
 import json
 import os
 import shlex
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,29 @@ def lift_rate_limit(workflow: Any) -> None:
     """
     if workflow.local_exec:
         workflow.scheduler.job_rate_limiter = None
+
+
+def look_at_functions_once() -> None:
+    """Let Snakemake ask Python once, and not for each job, which parameters a function has.
+
+    Reason: it asks before each call of an input function and of a function of `params`, which takes
+    a tenth of the time of a large plan. Where Snakemake has no such function any more, nothing
+    changes.
+    """
+    from snakemake import common, rules
+
+    name = "get_function_params"
+    if not hasattr(common, name) or getattr(rules, name, None) is not getattr(common, name):
+        return
+    ask = getattr(common, name)
+    answers = functools.cache(ask)
+
+    def answer(function: Any) -> Any:
+        """What `ask` says, from memory if the function can be remembered."""
+        return answers(function) if isinstance(function, Hashable) else ask(function)
+
+    setattr(common, name, answer)
+    setattr(rules, name, answer)
 
 
 # Files of parameters

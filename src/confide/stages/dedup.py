@@ -17,7 +17,8 @@ from confide.files.rows import Copy, located_rows
 from confide.files.shards import scatter, shards
 from confide.output.escaping import warn
 from confide.specs import DedupSpec
-from confide.text.deduplication import apart, digest, digests
+from confide.text.deduplication import apart, digests
+from confide.text.digests import digest
 
 WARNING = (
     "dedup: warning: plain SHA-1 digests of short secrets can be guessed by enumeration; "

@@ -40,7 +40,8 @@ from confide.files.shards import scatter, shards
 from confide.policies import covered
 from confide.provenance.terms import read_before, terms
 from confide.specs import RecallSpec
-from confide.text.deduplication import apart, digest, digests
+from confide.text.deduplication import apart, digests
+from confide.text.digests import digest
 from confide.text.planted import is_planted_key
 from confide.text.secret_strings import (
     COUNTED,

@@ -20,6 +20,13 @@ from confide.methods import METHODS
 from confide.methods.plan import Plan
 from confide.specs import PrivacySpec, RecipeSpec, TrainSpec
 from confide.train.dealing import correlation_of, passes_updates, rate_of
+from confide.train.obstacles import (
+    AUTHORS_DEDUPLICATED,
+    CHUNKS_DEDUPLICATED,
+    SOME_DOMAINS,
+    relies_on_policies,
+    scores_all,
+)
 from confide.train.pools import check_pools
 from confide.types import UNNAMED, AnyRelease, PoolName, Release, StateRelease, Step
 
@@ -216,39 +223,6 @@ def refinements(recipe: RecipeSpec) -> list[str]:
         "noise": recipe.noise is not None,
     }
     return [key for key, wanted in asked.items() if wanted]
-
-
-def scores_all(steps: Iterable[Step], pack: int | None) -> str | None:
-    """Why updates cannot score assistants' turns alone; None if they can."""
-    if pack is not None:
-        return "chunks have no turns (pack)"
-    tells_apart = any(step.tokens in ("public", "private") for step in steps)
-    if tells_apart or any(step.weighing != "none" for step in steps):
-        return "this method scores public and private tokens apart"
-    if any(step.regulariser != "none" for step in steps):
-        return "its regulariser reads whole points"
-    return None
-
-
-AUTHORS_DEDUPLICATED = (
-    "protects authors, but deduplication masks one author's text because of another's: "
-    "replacing one author then changes what others contribute (set dedup: false)"
-)
-CHUNKS_DEDUPLICATED = (
-    "lays points end to end, but deduplication masks one point because of another: "
-    "replacing one point then changes several chunks (set dedup: false)"
-)
-
-
-SOME_DOMAINS = (
-    "are for ordinary training alone: what policies miss is measured on all domains, "
-    "and may be more in some of them (make a dataset of these)"
-)
-
-
-def relies_on_policies(step: Step) -> bool:
-    """Whether something is claimed of a step that depends on what policies miss in its text."""
-    return step.noisy or step.view != "original" or step.tokens != "all"
 
 
 def discrete(spec: TrainSpec) -> bool:

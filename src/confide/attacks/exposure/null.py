@@ -10,8 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import expm
-from scipy.optimize import brentq
 from scipy.special import gammaincc
 
 from confide.attacks.statistics.metrics import TAILS
@@ -32,6 +30,8 @@ def _median_steps(count: int) -> np.ndarray:
 
 
 def _median_tail(count: int, bits: float) -> Any:
+    from scipy.linalg import expm
+
     rates = 1 / _median_steps(count)
     return expm((np.diag(-rates) + np.diag(rates[:-1], 1)) * bits)[0].sum()
 
@@ -61,6 +61,7 @@ def null_band(statistic: str, count: int, most: float = math.inf) -> tuple[float
 
     In bits, cut at `most` = log2 |R|.
     """
+    from scipy.optimize import brentq  # which every attack would load otherwise
 
     def quantile(tail: float) -> float:
         return brentq(lambda bits: null_tail(statistic, count, bits) - tail, 0, 100, xtol=1e-10)

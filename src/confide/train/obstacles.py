@@ -1,0 +1,38 @@
+"""What a training must not ask for together, and why; params.yaml is refused for it, too.
+
+No accountant is loaded for that.
+"""
+
+from collections.abc import Iterable
+
+from confide.types import Step
+
+AUTHORS_DEDUPLICATED = (
+    "protects authors, but deduplication masks one author's text because of another's: "
+    "replacing one author then changes what others contribute (set dedup: false)"
+)
+CHUNKS_DEDUPLICATED = (
+    "lays points end to end, but deduplication masks one point because of another: "
+    "replacing one point then changes several chunks (set dedup: false)"
+)
+SOME_DOMAINS = (
+    "are for ordinary training alone: what policies miss is measured on all domains, "
+    "and may be more in some of them (make a dataset of these)"
+)
+
+
+def scores_all(steps: Iterable[Step], pack: int | None) -> str | None:
+    """Why updates cannot score assistants' turns alone; None if they can."""
+    if pack is not None:
+        return "chunks have no turns (pack)"
+    tells_apart = any(step.tokens in ("public", "private") for step in steps)
+    if tells_apart or any(step.weighing != "none" for step in steps):
+        return "this method scores public and private tokens apart"
+    if any(step.regulariser != "none" for step in steps):
+        return "its regulariser reads whole points"
+    return None
+
+
+def relies_on_policies(step: Step) -> bool:
+    """Whether something is claimed of a step that depends on what policies miss in its text."""
+    return step.noisy or step.view != "original" or step.tokens != "all"
