@@ -1,13 +1,13 @@
-"""Write docs/results.md from the results of studies, so that no number of it is typed.
+"""Write docs/results.md and the tables of docs/synthetic.md from the results of studies, so that no
+number there is typed.
 
     python tools/results_page.py [--results FOLDER]
 
-The words are in tools/results.md.jinja, which asks for tables, single numbers and verdicts. What it
-asks for is kept under docs/results/, a CSV for each study with one row per run and seed: a study
+The words are in tools/*.md.jinja, which ask for tables, single numbers and verdicts. What they
+ask for is kept under docs/results/, a CSV for each study with one row per run and seed: a study
 whose results are in FOLDER (results/, if nothing is said) replaces what is kept of it, the others
 stay. A JSON file there has all numbers of a study: `dvc metrics diff` then shows what is no longer
-as documented. `--check` writes nothing, and ends with 1 where the page is not what would be
-written.
+as documented. `--check` writes nothing, and ends with 1 where a page is not what would be written.
 """
 
 import argparse
@@ -24,8 +24,10 @@ from confide.report.tables.table import Row, cell, table_lines
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs/results"
-PAGE = ROOT / "docs/results.md"
-TEMPLATE = "results.md.jinja"
+PAGES = {
+    "results.md.jinja": ROOT / "docs/results.md",
+    "synthetic.md.jinja": ROOT / "docs/synthetic.md",
+}
 ROW = ("name", "method", "gamma", "seed")
 DATES = KEPT / "dates.csv"
 CLAIMS = KEPT / "claims.csv"
@@ -34,11 +36,14 @@ MACHINE = (".seconds", ".peak_mb")
 
 
 class Results:
-    """What the template may ask for; `asked` collects the columns of each study."""
+    """What the template may ask for; `asked` collects the columns of each study, `shown` texts
+    of models.
+    """
 
     def __init__(self, folder: Path):
         self.folder = folder
         self.asked: dict[str, dict[str, None]] = {}
+        self.shown: dict[str, str] = {}
         self.claims = read(CLAIMS)
         self.dates = {row["study"]: row["date"] for row in read(DATES)}
         made = folder / "summary/claims.csv"
@@ -80,6 +85,14 @@ class Results:
         ]
         return "\n".join(table_lines(["", *columns], body))
 
+    def examples(self, study: str) -> str:
+        """The table of texts that models of a study wrote, their secrets masked."""
+        made = self.made(study).with_name("examples.md")
+        source = made if made.is_file() else KEPT / f"{study}_examples.txt"
+        lines = source.read_text(encoding="utf-8").splitlines()
+        self.shown[study] = "\n".join(line for line in lines if line.startswith("|"))
+        return self.shown[study]
+
     def seeds(self, study: str, name: str) -> int:
         """How many seeds a row has at each miss rate."""
         rows = self.group(study, name, None, "seed")
@@ -114,6 +127,8 @@ class Results:
                 rows = read(self.made(study))
                 write(KEPT / f"{study}.csv", list(columns), rows)
                 self.dates[study] = datetime.date.today().isoformat()
+        for study, table in self.shown.items():
+            (KEPT / f"{study}_examples.txt").write_text(table + "\n", encoding="utf-8")
         write(CLAIMS, list(self.claims[0]) if self.claims else [], self.claims)
         dates = [{"study": study, "date": date} for study, date in sorted(self.dates.items())]
         write(DATES, ["study", "date"], dates)
@@ -164,8 +179,8 @@ def write(path: Path, columns: list[str], rows: Iterable[Row]) -> None:
         writer.writerows(rows)
 
 
-def page(results: Results) -> str:
-    """The whole page."""
+def page(template: str, results: Results) -> str:
+    """A whole page."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         undefined=StrictUndefined,
@@ -173,7 +188,7 @@ def page(results: Results) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.get_template(TEMPLATE).render(results=results)
+    return environment.get_template(template).render(results=results)
 
 
 def main(arguments: list[str]) -> int:
@@ -182,11 +197,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--check", action="store_true")
     asked = parser.parse_args(arguments)
     if asked.check:
-        return int(page(Results(KEPT / "none")) != PAGE.read_text())
+        kept = Results(KEPT / "none")
+        return int(any(page(name, kept) != file.read_text() for name, file in PAGES.items()))
     results = Results(asked.results)
-    page(results)  # asks for the columns
+    for template in PAGES:
+        page(template, results)  # asks for the columns
     results.keep()
-    PAGE.write_text(page(results))
+    for template, file in PAGES.items():
+        file.write_text(page(template, results))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""docs/results.md is what tools/results_page.py makes of the results that are kept beside it."""
+"""Pages of results are what tools/results_page.py makes of the results that are kept beside them."""
 
 import csv
 import importlib.util
@@ -19,10 +19,12 @@ spec.loader.exec_module(results_page)
 def copy(tmp_path, monkeypatch):
     """The kept results and the page in a folder of their own."""
     shutil.copytree(results_page.KEPT, tmp_path / "results")
-    shutil.copy(results_page.PAGE, tmp_path / "results.md")
+    for file in results_page.PAGES.values():
+        shutil.copy(file, tmp_path / file.name)
+    pages = {name: tmp_path / file.name for name, file in results_page.PAGES.items()}
+    monkeypatch.setattr(results_page, "PAGES", pages)
     for name, place in {
         "KEPT": "results",
-        "PAGE": "results.md",
         "DATES": "results/dates.csv",
         "CLAIMS": "results/claims.csv",
     }.items():
