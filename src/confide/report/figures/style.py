@@ -40,6 +40,7 @@ LETTER = 0.075  # inches that a letter of a heading takes in the mean
 ENTRY_LETTER = 0.068  # of the legend
 HANDLE = 0.75  # inches before a label and behind it
 # tells a second model, variant or ablation of one method; "none": conditional
+NARROW = 2.5  # an axis whose ends are nearer has even steps
 FILLS = ("full", "left", "bottom", "right", "top")
 TINTS = (0.0, 0.45, -0.45, 0.7, -0.65)  # beside the fills: towards black, or white if negative
 
@@ -224,7 +225,10 @@ def plain_log(axes: Axes, which: str) -> None:
     low, high = getattr(axes, f"get_{which}lim")()
     steps = (1, 2, 3, 5, 7) if high / low < 10 else (1, 2, 5) if high / low < 40 else (1,)
     base = 100.0 if high / low > 1e5 else 10.0  # labels of six digits would touch
-    axis.set_major_locator(matplotlib.ticker.LogLocator(base, subs=steps, numticks=12))
+    if high / low < NARROW:
+        axis.set_major_locator(matplotlib.ticker.MaxNLocator(5))
+    else:
+        axis.set_major_locator(matplotlib.ticker.LogLocator(base, subs=steps, numticks=12))
     axis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axis.set_minor_formatter(matplotlib.ticker.NullFormatter())
 
@@ -261,7 +265,10 @@ def fit(drawn: Figure) -> None:
             if len(title) > letters:
                 axes.set_title(textwrap.fill(title, letters), loc=side)
         lines = axes.get_xlabel().split("\n")
-        axes.set_xlabel("\n".join(textwrap.fill(line, letters + 4) for line in lines))
+        whole = [
+            line.replace(" = ", "\u00a0=\u00a0") for line in lines
+        ]  # a value stays with its name
+        axes.set_xlabel("\n".join(textwrap.fill(line, letters + 4) for line in whole))
 
 
 def settle(drawn: Figure) -> None:

@@ -65,15 +65,17 @@ def worth(shown: Shown) -> Drawn:
         for name, meaning in panels
     ]
     drawn, grid = rows_of(0.2 + 2.6 * len(rows), rows)
+    compared: dict[str, dict[str, Any]] = {}  # lines that are drawn, by what they are
     for line, (name, _) in zip(grid, panels, strict=True):
-        for text, (_, look) in COMPARED.items():
+        for text, (words, look) in COMPARED.items():
             value = over_runs(least_missed(shown.corpora[name]), partial(measured, text=text))
             if value is not None:
+                compared[words] = look
                 for axes in line:
                     axes.axhline(value.value, **look)
     legend = [
         *shown.handles(),
-        *(entry(label=words, **look) for words, look in COMPARED.values()),
+        *(entry(label=words, **look) for words, look in compared.items()),
     ]
     caption = (
         "A small LSTM was trained on the texts of each model, with one budget of updates, and "
