@@ -1,4 +1,4 @@
-"""Pages of results are what tools/results_page.py makes of the results that are kept beside them."""
+"""Pages of results are what tools/results_page.py makes of the results kept beside them."""
 
 import csv
 import importlib.util

@@ -39,7 +39,7 @@ from confide.stages.neighbours import neighbours as measure
 from confide.stages.partition import partition
 from confide.stages.redact import redact
 from confide.text import tokenizer
-from confide.types import MASK, Partition
+from confide.types import MASK, Partition, Span
 
 SECRET = "123456"
 FINDS = RedactSpec(
@@ -152,6 +152,9 @@ def a_policy_that_fails_makes_its_text_private() -> None:
 
     process = process_of(finder(broken, lambda text: False), PartitionSpec(), words())
     assert process([Raw("d:0", "thank you", "train", None, None, [])]).private.all()
+    # what was found stays found where the other policy fails
+    said = finder(lambda text: [Span(3, 6, "code")], broken)("my 123")
+    assert said["conservative"] and said["spans"] == [[3, 6, "code", 1.0]]
 
 
 def the_neighbour_test_sees_what_is_missed() -> None:

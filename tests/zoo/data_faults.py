@@ -64,6 +64,12 @@ FAULTS = [
         ),
     ),
     Fault(
+        "a failure forgets what was found",
+        "Where the conservative policy fails, what the other one found is read in clear.",
+        FAILS,
+        edit("confide.data.redaction:said", ("failed_behind(spans)", "failure()")),
+    ),
+    Fault(
         "dedup merges masked texts",
         "Two texts whose different secrets are both masked count as copies of each other.",
         CAUGHT,
