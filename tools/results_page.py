@@ -43,7 +43,7 @@ class Results:
     def __init__(self, folder: Path):
         self.folder = folder
         self.asked: dict[str, dict[str, None]] = {}
-        self.shown: dict[str, str] = {}
+        self.shown: dict[str, list[str]] = {}
         self.claims = read(CLAIMS)
         self.dates = {row["study"]: row["date"] for row in read(DATES)}
         made = folder / "summary/claims.csv"
@@ -85,13 +85,18 @@ class Results:
         ]
         return "\n".join(table_lines(["", *columns], body))
 
-    def examples(self, study: str) -> str:
-        """The table of texts that models of a study wrote, their secrets masked."""
+    def examples(self, study: str, labels: dict[str, str], each: int) -> str:
+        """Texts that models of a study wrote, their secrets masked: so many of each label."""
         made = self.made(study).with_name("examples.md")
         source = made if made.is_file() else KEPT / f"{study}_examples.txt"
         lines = source.read_text(encoding="utf-8").splitlines()
-        self.shown[study] = "\n".join(line for line in lines if line.startswith("|"))
-        return self.shown[study]
+        self.shown[study] = [line for line in lines if line.startswith("|")]
+        table = self.shown[study][:2]
+        for label, words in labels.items():
+            start = f"| {label} | "
+            chosen = [line for line in self.shown[study] if line.startswith(start)][:each]
+            table += [f"| {words} | {line.removeprefix(start)}" for line in chosen]
+        return "\n".join(table)
 
     def seeds(self, study: str, name: str) -> int:
         """How many seeds a row has at each miss rate."""
@@ -127,8 +132,9 @@ class Results:
                 rows = read(self.made(study))
                 write(KEPT / f"{study}.csv", list(columns), rows)
                 self.dates[study] = datetime.date.today().isoformat()
-        for study, table in self.shown.items():
-            (KEPT / f"{study}_examples.txt").write_text(table + "\n", encoding="utf-8")
+        for study, lines in self.shown.items():
+            text = "\n".join(lines) + "\n"
+            (KEPT / f"{study}_examples.txt").write_text(text, encoding="utf-8")
         write(CLAIMS, list(self.claims[0]) if self.claims else [], self.claims)
         dates = [{"study": study, "date": date} for study, date in sorted(self.dates.items())]
         write(DATES, ["study", "date"], dates)

@@ -3,6 +3,7 @@ that copies none.
 """
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,10 @@ CANARIES = {
     "inclusion": {"template": "The order code was {6}", "count": 80},
 }
 PAGE = ROOT / "docs/synthetic.md"
-ROW = "made-up text, 1 in 20 a copy"
+TOLD = (
+    r"\((\d+) of 10 surface\) and by the scan "
+    r"\((\d+) training secrets, (\d+) held-out ones\): p = 10(\S+)\."
+)
 EXPONENT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
@@ -72,21 +76,22 @@ def audit_of(files: dict[str, Path], copied: float) -> dict[str, Any]:
     )
 
 
-def cells_of_row() -> list[str]:
-    """Of the row of the page, what the audit said."""
-    (line,) = [line for line in PAGE.read_text().splitlines() if line.startswith(f"| {ROW}")]
-    return [cell.strip() for cell in line.strip("|").split("|")][-3:]
+def numbers_of_page() -> list[str]:
+    """Canaries, training and held-out secrets, and the p-value, as the page has them."""
+    text = " ".join(PAGE.read_text().split())
+    (numbers,) = re.findall(TOLD, text)
+    return list(numbers)
 
 
 def test_a_generator_that_copies_one_text_in_twenty_is_caught_as_the_page_says(
     corpus: dict[str, Path],
 ) -> None:
     metrics = audit_of(corpus, COPIED)
-    canaries, secrets, p_value = cells_of_row()
+    canaries, secrets, held_out, exponent = numbers_of_page()
     assert metrics["canaries_texts_surfaced"] == int(canaries)
     assert metrics["scan_texts_found"] == int(secrets)
-    exponent = round(math.log10(metrics["p_value"]))
-    assert int(p_value.translate(EXPONENT).removeprefix("10")) == exponent
+    assert metrics["scan_texts_found_others"] == int(held_out)
+    assert int(exponent.translate(EXPONENT)) == round(math.log10(metrics["p_value"]))
     assert metrics["scan_texts_p_value"] < 1e-5
     bounds = [metrics[f"texts_{name}_epsilon_lower"] for name in ("game", "inclusion")]
     text = " ".join(PAGE.read_text().split())

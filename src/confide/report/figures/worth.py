@@ -16,7 +16,7 @@ from confide.report.figures.epsilon_axis import (
 )
 from confide.report.figures.frame import Drawn, Shown, figure
 from confide.report.figures.series import Series, over_runs
-from confide.report.figures.style import DOTTED, INK, entry
+from confide.report.figures.style import DOTTED, INK, entry, plain_log
 from confide.report.results import Meaning, Result
 
 FIELD = "bits_per_character"
@@ -73,6 +73,7 @@ def worth(shown: Shown) -> Drawn:
                 compared[words] = look
                 for axes in line:
                     axes.axhline(value.value, **look)
+        plain_log(line[0], "y")  # again: the lines may lie far from what was drawn before
     legend = [
         *shown.handles(),
         *(entry(label=words, **look) for words, look in compared.items()),
