@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from confide.attacks.domains import examples
 from confide.attacks.domains.domain_lira import continuation, precision
 from confide.attacks.domains.examples import drawn, veil
 from confide.attacks.domains.judges import about, judge, verdicts
@@ -255,6 +256,18 @@ def test_a_veil_hides_what_a_policy_or_a_gold_span_knows(points):
     assert show("T6-1042-9T2-7730-4") == "[code][code]" and show("nothing") == "nothing"
     assert show("t6 1042 9 it is") is None  # in another form, of which nobody knows where it stands
     assert drawn("abcdef", [Span(0, 2, "p")], [Span(1, 4, "g"), Span(3, 5, "h")]) == "<MASK>f"
+
+
+def test_a_veil_withholds_a_text_on_which_a_policy_fails(points, monkeypatch):
+    def find(text):
+        if "T6-1042-9" in text:
+            raise TimeoutError
+        return [Span(0, 2, "word")]
+
+    monkeypatch.setattr(examples.policies, "policy", lambda spec: find)
+    show = veil([LEAK.judges["words"]], points, 6)
+    assert show("my box") == "<MASK> box"
+    assert show("my box is T6-1042-9") is None
 
 
 def test_precision_shares_ties_at_the_cut():

@@ -27,7 +27,8 @@ Veil = Callable[[str], str | None]
 
 
 def veil(judges: Iterable[PolicySpec], points: Path, shortest: int) -> Veil:
-    """A text with its secrets masked by the judges' policies; None where one cannot be.
+    """A text with its secrets masked by the judges' policies; None where one cannot be, or where a
+    policy fails.
 
     Guarantees: no gold secret of the corpus, of any split, with `shortest` letters and digits is in
     what comes out, in any form that the search of releases knows. What neither a policy nor a gold
@@ -49,7 +50,11 @@ def veil(judges: Iterable[PolicySpec], points: Path, shortest: int) -> Veil:
             for value in sorted(here, key=len, reverse=True)
             for start in occurrences(text, value)
         ]
-        result = drawn(text, find(text), gold)
+        try:
+            spans = find(text)
+        except Exception:  # whatever went wrong in a policy
+            return None
+        result = drawn(text, spans, gold)
         left = hits(searcher, result) or any(value in result for value in here)
         return None if left else result
 
