@@ -625,6 +625,31 @@ def test_what_policies_miss_on_all_domains_is_not_claimed_of_some(tmp_path):
     load(edited(tmp_path, "method: nonprivate,", "method: nonprivate, domains: [AIRLINE],"))
 
 
+def test_training_behind_a_cover_wants_one(tmp_path):
+    rows = yaml.safe_load(TINY.read_text())
+    rows["runs"]["crt"]["method"] = "behind_cover"
+    file = tmp_path / "params.yaml"
+    file.write_text(yaml.safe_dump(rows))
+    with pytest.raises(InputError, match="behind_cover needs one whose policy is a cover"):
+        load(file)
+    dataset = rows["datasets"][rows["runs"]["crt"]["dataset"]]
+    rows["policies"]["covering"] = {"kind": "cover", "patterns": {"digit": r"\d"}}
+    dataset |= {"policy": "covering", "conservative": "covering"}
+    for row in rows["runs"].values():
+        row["gammas"] = [0]
+    file.write_text(yaml.safe_dump(rows))
+    assert load(file).runs["crt"].method == "behind_cover"
+
+
+def test_made_up_values_want_all_tokens_to_be_learnt(tmp_path):
+    rows = yaml.safe_load(TINY.read_text())
+    next(iter(rows["datasets"].values())).update(fill=True, learn="assistant")
+    file = tmp_path / "params.yaml"
+    file.write_text(yaml.safe_dump(rows))
+    with pytest.raises(InputError, match=r"fill = True: would move what is scored"):
+        load(file)
+
+
 def test_chunks_want_texts_that_are_not_deduplicated(tmp_path):
     text = TINY.read_text().replace(
         "conservative: capitals,", "conservative: everything, pack: 32,"

@@ -1,6 +1,7 @@
 """The cover: what it hides, and that masking a covered secret changes nothing of what is left."""
 
 import json
+from functools import partial
 
 import pytest
 from hypothesis import assume, example, given, settings
@@ -15,7 +16,8 @@ from confide.stages.word_list import word_list
 from confide.types import MASK
 
 PATTERNS = {"digit": r"\d", "capital": "[A-Z]"}
-LETTERS = "aB1,:. \n\t\u00a0<é"
+MARK = {"mark": "!"}  # a hit that may be nothing but a mark
+LETTERS = "aB1,:.! \n\t\u00a0<é"
 
 
 def cover(**more):
@@ -36,13 +38,22 @@ def test_a_cover_runs_from_the_first_hit_to_the_last():
 
 def test_a_mask_is_a_hit_wherever_it_stands_in_a_word():
     assert shown(f"id:{MASK}, and 7") == MASK
-    assert shown(f"id:{MASK}, and so on") == f"{MASK} and so on"
+    assert shown(f"id:{MASK}, and so on") == f"{MASK}, and so on"
+
+
+def test_marks_behind_a_cover_stay():
+    assert shown("call Ann. now", gap=0) == f"call {MASK}. now"
+    assert shown("is it 5?! no", gap=0) == f"is it {MASK}?! no"
+    assert shown("(see Ann)", gap=0) == f"(see {MASK}"  # a bracket may be a secret's
+    assert shown("Ann, Bo. Cy", gap=0) == MASK
+    marks = policy(CoverPolicySpec(kind="cover", patterns={"mark": "!"}))
+    assert not marks("wait !!! please")  # nothing but marks is nothing to hide
 
 
 def test_familiar_words_are_no_hits_but_numbers_are(tmp_path):
     words = tmp_path / "words.json"
     write_json(words, ["hello", "b12", "may"])
-    assert shown("Hello! it is B12, for May", model=str(words)) == f"Hello! it is {MASK} for May"
+    assert shown("Hello! it is B12, for May", model=str(words)) == f"Hello! it is {MASK}, for May"
     assert shown(f"Hello, this is {MASK}", model=str(words)) == f"Hello, this is {MASK}"
     (tmp_path / "others.json").write_text('{"hello": 1}')
     with pytest.raises(InputError, match="list of words"):
@@ -57,6 +68,19 @@ def test_a_familiar_word_beside_a_hit_is_one(tmp_path):
     assert shown("Then Mark White Aldale came", model=str(words)) == f"{MASK} came"
     assert shown("Mark White is open", model=str(words)) == "Mark White is open"
     assert shown("Then: Ann: White", model=str(words)) == f"Then: {MASK}"
+
+
+def test_a_sentence_that_has_ended_makes_no_hits_of_the_next(tmp_path):
+    words = tmp_path / "words.json"
+    write_json(words, ["is", "grant", "hill", "sure", "i"])
+    hides = partial(shown, model=str(words), gap=0)
+    assert hides("Call Ann. Is it late?") == f"{MASK}. Is it late?"
+    assert hides("ask Ann, Grant") == f"ask {MASK}"
+    assert hides("to Grant. 836-5392") == f"to {MASK}"  # what a hit ends may be a name
+    assert hides("Sure, Ann") == f"Sure, {MASK}"
+    assert hides("it is. Sure! Ann") == f"it is. Sure! {MASK}"
+    assert hides("in Hill, NY") == f"in {MASK}"
+    assert hides("I'm late") == "I'm late"
 
 
 @pytest.fixture(scope="module")
@@ -91,18 +115,24 @@ def test_runs_are_those_of_a_naive_loop(places, gap):
     secret=st.text(LETTERS, min_size=1, max_size=8),
     after=st.text(LETTERS, max_size=12),
     gap=st.none() | st.integers(0, 2),
+    more=st.sampled_from([{}, MARK]),
 )
-@example(before="a B a ", secret="a 1", after=" a", gap=1)
-@example(before="id:", secret=" 1 ", after="a", gap=None)
-@example(before="1a ", secret="a a", after=" B", gap=2)
-@example(before="1 a B ", secret="a", after=" B 1", gap=None)
-@example(before="1 B ", secret="B", after=" B a", gap=0)
-@example(before="1 a B: B ", secret="B: a", after=" B: 1", gap=None)
+@example(before="a B a ", secret="a 1", after=" a", gap=1, more={})
+@example(before="id:", secret=" 1 ", after="a", gap=None, more={})
+@example(before="1a ", secret="a a", after=" B", gap=2, more={})
+@example(before="1 a B ", secret="a", after=" B 1", gap=None, more={})
+@example(before="1 B ", secret="B", after=" B a", gap=0, more={})
+@example(before="1 a B: B ", secret="B: a", after=" B: 1", gap=None, more={})
+@example(before="", secret="B.", after=" B a 1", gap=2, more={})
+@example(before="a. ", secret="B", after=", 1", gap=0, more={})
+@example(before="1 ", secret="! ", after="! 1", gap=1, more=MARK)
 def test_masking_a_covered_secret_changes_nothing_of_what_is_left(
-    familiar_words, before, secret, after, gap
+    familiar_words, before, secret, after, gap, more
 ):
     """The claim of docs/cover.md, for every text and every stretch of it that is covered whole."""
-    hides = cover(gap=gap, model=familiar_words)
+    patterns = PATTERNS | more
+    spec = CoverPolicySpec(kind="cover", patterns=patterns, gap=gap, model=familiar_words)
+    hides = policy(spec)
     text = before + secret + after
     start = len(before)
     end = start + len(secret)
@@ -147,14 +177,26 @@ def test_a_list_has_the_words_that_a_public_text_repeats(tmp_path):
 
 def test_a_list_may_have_what_a_published_vocabulary_writes_small(tmp_path):
     write_jsonl(tmp_path / "points.jsonl", [{"text": "my order", "split": "train"}])
-    tokens = ["Ġgreat", "ĠGreat", "ĠMark", "Ġmark", "Ġann", "Ġof", "Ġ", "ous", "Ġ1st", "ĠNEW"]
+    tokens = [
+        "Ġgreat",
+        "ĠGreat",
+        "ĠMark",
+        "ĠHey",
+        "Ġann",
+        "Ġhey",
+        "Ġmark",
+        "Ġ",
+        "ous",
+        "Ġ1st",
+        "ĠNEW",
+    ]
     vocabulary = {token: number for number, token in enumerate(tokens)}
     member = {"path": "gpt2-bpe/vocab.json", "text": json.dumps(vocabulary)}
     write_jsonl(tmp_path / "archive.jsonl", [member])
     spec = WordListSpec(corpus="public", min_count=1, archive="gpt2-bpe")
     files = {"points": tmp_path / "points.jsonl", "output": tmp_path / "words.json"}
     word_list(spec, archive=tmp_path / "archive.jsonl", **files)
-    assert read_json(tmp_path / "words.json") == ["ann", "great", "my", "of", "order"]
+    assert read_json(tmp_path / "words.json") == ["ann", "great", "hey", "my", "order"]
     write_jsonl(tmp_path / "archive.jsonl", [{"path": "merges.txt", "text": "a b"}])
     with pytest.raises(InputError, match=r"holds no vocab\.json"):
         word_list(spec, archive=tmp_path / "archive.jsonl", **files)

@@ -97,11 +97,14 @@ def turned(rows):
     corpora(),
     st.sampled_from(["private", "all"]),
     st.booleans(),
+    st.booleans(),
     st.sampled_from([300, 700, 1 << 20]),
 )
-def test_columns_and_rows_give_the_same_bytes(tmp_path_factory, rows, scope, merge_masks, size):
+def test_columns_and_rows_give_the_same_bytes(
+    tmp_path_factory, rows, scope, merge_masks, fill, size
+):
     folder = tmp_path_factory.mktemp("stages")
-    spec = PartitionSpec(scope=scope, merge_masks=merge_masks)
+    spec = PartitionSpec(scope=scope, merge_masks=merge_masks, fill=fill)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shards, "SIZE", size)
         by_columns = through(folder / "columns", rows, spec)

@@ -76,7 +76,6 @@ def cover_of(name, folder, public, **changes):
     ("corpus", "cover", "public", "changes"),
     [
         pytest.param("sim", "covering", "public", {"sizes": SMALL}, marks=needs_mirror),
-        pytest.param("sim", "covering_runs", "public", {"sizes": SMALL}, marks=needs_mirror),
         pytest.param(
             "sgd_turns",
             "covering_services",
@@ -87,16 +86,18 @@ def cover_of(name, folder, public, **changes):
         pytest.param("wikitext", "covering_numbers", None, {"lines": 60}, marks=needs_mirror),
     ],
 )
-def test_no_covered_secret_is_unstable(tmp_path, corpus, cover, public, changes):
+@pytest.mark.parametrize("gap", [None, 1])
+def test_no_covered_secret_is_unstable(tmp_path, corpus, cover, public, changes, gap):
     points = points_of(corpus, tmp_path, "points", **changes)
     save(train_bpe((point.text for point in read(points)), 300), tmp_path / "tokenizer")
-    hides = cover_of(cover, tmp_path, public, **changes)
+    hides = cover_of(cover, tmp_path, public, **changes).model_copy(update={"gap": gap})
     spec = RedactSpec(policy=hides, conservative=hides)
     find = policy(hides)
     secrets = list(secrets_of(read(points)))
     left_open = sum(not covered(secret.start, secret.end, find(secret.text)) for secret in secrets)
-    for dedup in (True, False):
-        found = run(tmp_path, points, spec, partition=PartitionSpec(dedup=dedup))
+    for dedup, fill in ((True, True), (False, False)):
+        parted = PartitionSpec(dedup=dedup, fill=fill)
+        found = run(tmp_path, points, spec, partition=parted)
         assert found["census"] and found["sampled"] == len(secrets) > 40
         assert found["occurrences"]["unstable"] == found["misaligned"] == 0
         # what leaves a trace is what the cover does not hide, and nothing else

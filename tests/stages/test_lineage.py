@@ -80,6 +80,7 @@ def test_a_start_on_the_same_terms_is_added_up(tmp_path):
         {"dedup": False},
         {"scope": "all"},
         {"merge_masks": True},
+        {"fill": True},
     ],
 )
 def test_a_start_on_other_terms_leaves_nothing_to_claim(tmp_path, terms):

@@ -14,6 +14,7 @@ from confide.errors import InputError
 from confide.policies import redacted_text
 from confide.specs import PartitionSpec
 from confide.stages.partition import partition
+from confide.text.fakes import value_of
 from confide.text.tokenizer import packed, save, train_bpe
 from confide.types import MASK, Span
 
@@ -195,6 +196,22 @@ def test_adjoining_masks_are_one_if_asked_whether_found_or_in_the_raw_text(tmp_p
     for result, masks in ((apart, 3), (merged, 2)):
         assert result.redacted[0].tolist() == result.redacted[1].tolist()
         assert result.redacted[0].tolist().count(TOKENIZER.mask_id) == masks
+
+
+def test_made_up_values_stand_where_masks_would_and_tell_nothing_of_what_was_there(tmp_path):
+    found = [point(0, "my name is Ann Lee, ok"), point(1, "7"), point(2, "hello <MASK> 12")]
+    raw = [point(0, "my name is <MASK>, ok"), point(1, "<MASK>"), point(2, "hello <MASK> 12")]
+    spans = [finding(0, (11, 18)), finding(1, (0, 1)), finding(2, (13, 15))]
+    filled = run(tmp_path / "filled", found, (), spans, fill=True)
+    texts = [TOKENIZER.decode(filled.redacted[index]) for index in range(3)]
+    assert texts[0] == f"my name is {value_of('name', 0, found[0]['key'])}, ok"
+    assert texts[1] == "<MASK>" and filled.copy.tolist() == [False, True, False]
+    assert texts[2].count("<MASK>") == 0
+    assert not filled.redacted.private[: filled.redacted.starts[1]].any()
+    assert filled.original[0].tolist() == TOKENIZER.encode("my name is Ann Lee, ok")
+    run(tmp_path / "raw", raw, (), [finding(2, (13, 15))], fill=True)
+    left = [(tmp_path / name / "r").read_bytes() for name in ("filled", "raw")]
+    assert left[0] == left[1]
 
 
 def test_split_domain_and_owner(tmp_path):

@@ -24,7 +24,8 @@ from confide.text.fakes import filled
 from confide.text.tokenizer import Tokenizer
 from confide.types import MASK
 
-TOGETHER = 512  # texts that are drawn at once, and kept at once
+TOGETHER = 512  # texts that are drawn at once, and kept at once, at most
+LEAST = 64  # of a part that wants few
 TRIES = 20  # texts that are drawn for each one that is wanted, at most
 
 
@@ -91,13 +92,14 @@ def draw(
     ) as bar:
         for number, (part, wanted) in enumerate(zip(mix, quotas(mix, asked.count), strict=True)):
             while (missing := wanted - len(progress.texts.get(number, []))) > 0:
-                if progress.batches[number] * TOGETHER >= TRIES * max(wanted, TOGETHER):
+                size = min(max(wanted, LEAST), TOGETHER)
+                if progress.batches[number] * size >= TRIES * max(wanted, TOGETHER):
                     raise Failure(
                         f"part {number + 1} of the mix: the model wrote {wanted - missing:,} of "
                         f"{wanted:,} texts in {TRIES} times as many; what helps: a higher "
                         "temperature, --duplicates, --unfinished, other lengths"
                     )
-                batch = drawn(model, tokenizer, asked, progress, number, part, until)
+                batch = drawn(model, tokenizer, asked, progress, number, part, size, until)
                 batch["texts"] = batch["texts"][:missing]
                 progress.add(batch)
                 bar.update(len(batch["texts"]))
@@ -110,13 +112,14 @@ def drawn(
     progress: Progress,
     number: int,
     part: MixSpec,
+    size: int,
     until: Ending,
 ) -> dict[str, Any]:
-    """A batch of texts of a part, those that fit; its numbers depend on the seed and its place."""
+    """Those that fit of `size` texts of a part; its numbers depend on the seed and its place."""
     source = torch.Generator().manual_seed(seed_of(asked.seed, number, progress.batches[number]))
     spec = asked.sampling
     prompt = tokenizer.encode(part.code + part.prompt)
-    samples = generate(model, [prompt], uniforms(1, TOGETHER, spec, source), spec, until)[0]
+    samples = generate(model, [prompt], uniforms(1, size, spec, source), spec, until)[0]
     counts: Counter[str] = Counter(drawn=len(samples))
     texts: list[str] = []
     new: set[bytes] = set()

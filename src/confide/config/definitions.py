@@ -175,6 +175,9 @@ def conversations(params: Params) -> Iterator[Problem]:
         if getattr(canaries, "input_only", False) and dataset.learn != "assistant":
             message = "are read and not learned (input_only), which takes learn: assistant"
             yield Problem(("datasets", name, "canaries"), dataset.canaries, message)
+        if dataset.fill and dataset.learn != "all":
+            message = "would move what is scored, so that it takes learn: all"
+            yield Problem(("datasets", name, "fill"), dataset.fill, message)
         corpus = chats.get(dataset.corpus)
         if corpus is None:
             if dataset.learn != "all":

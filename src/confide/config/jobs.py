@@ -250,7 +250,11 @@ def partition(params: Params, dataset: str, dedup: bool) -> PartitionSpec:
     """How a dataset is parted into public and private."""
     spec = params.datasets[dataset]
     return PartitionSpec(
-        dedup=dedup, scope=spec.scope, merge_masks=spec.merge_masks, learn=spec.learn
+        dedup=dedup,
+        scope=spec.scope,
+        merge_masks=spec.merge_masks,
+        learn=spec.learn,
+        fill=spec.fill,
     )
 
 

@@ -102,9 +102,12 @@ def demands(params: Params, row: RunSpec) -> Iterator[Problem]:
     steps = steps_of(params, row.method, row.recipe)
     if method.needs_domains and row.domains is None:
         yield Problem(("domains",), None, f"are missing: {row.method} needs some")
+    dataset = params.datasets[row.dataset]
+    if method.needs_cover and params.policies[dataset.policy].kind != "cover":
+        message = f"{row.method} needs one whose policy is a cover: that of this one is no cover"
+        yield Problem(("dataset",), row.dataset, message)
     if row.domains is not None and any(map(relies_on_policies, steps)):
         yield Problem(("domains",), ", ".join(row.domains), SOME_DOMAINS)
-    dataset = params.datasets[row.dataset]
     if dataset.learn != "all" and (why := scores_all(steps, dataset.pack)) is not None:
         message = f"datasets.{row.dataset}.learn is {dataset.learn}: {why}"
         yield Problem(("dataset",), row.dataset, message)

@@ -14,6 +14,7 @@ from confide.data.occurrences import Joined, in_bytes, masked, numbered, planted
 from confide.data.partitioning import (
     Encode,
     Part,
+    dressed,
     edges_of,
     only_mask,
     overlapping,
@@ -84,7 +85,7 @@ def replaced(texts: pa.StringArray, places: np.ndarray, others: pa.StringArray) 
 def redacted(
     spec: PartitionSpec, joined: Joined, chosen: np.ndarray, has_mask: np.ndarray
 ) -> pa.StringArray:
-    """Texts of chosen points with each run of touching spans as one <MASK>."""
+    """Texts of chosen points with each run of touching spans as one <MASK>, or a made-up value."""
     points = joined.points
     lines = np.flatnonzero(chosen)
     within = chosen[joined.span_line]
@@ -114,6 +115,9 @@ def redacted(
         several = arrays.from_booleans(pc.match_substring_regex(left, SEVERAL_MASKS))
         some = left.filter(arrays.booleans(several)).to_pylist()
         left = replaced(left, several, arrays.texts(list(map(merged_masks, some))))
+    if spec.fill:
+        keys = points.keys.take(arrays.integers(lines)).to_pylist()
+        left = arrays.texts(list(map(dressed, left.to_pylist(), keys)))
     return left
 
 

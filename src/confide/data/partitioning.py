@@ -20,11 +20,13 @@ from confide.files.rows import Copy, Found, Join
 from confide.policies import hidden, merged_masks, merged_ranges, moved, redacted_text
 from confide.specs import PartitionSpec
 from confide.specs.data import Learn
+from confide.text.fakes import filled
 from confide.text.planted import is_planted_key
 from confide.text.tokenizer import Tokenizer
 from confide.types import MASK, SPLITS, Partition, View
 
 BATCH = 2048  # points tokenized at once
+FILL_SEED = 0  # of made-up values: which ones they are tells nothing
 CACHE_TEXTS = 1 << 16
 CACHE_LENGTH = 256  # characters; longer texts seldom repeat
 SPLIT = {name: index for index, name in enumerate(SPLITS)}
@@ -171,6 +173,8 @@ def rows(
         if spec.merge_masks:
             in_shown = merged_ranges(shown, in_shown) if in_shown else ()
             shown = merged_masks(shown)
+        if spec.fill:
+            shown = dressed(shown, key)
         yield fast(
             Row,
             (
@@ -189,6 +193,14 @@ def rows(
         )
     copied.finish()
     findings.finish()
+
+
+def dressed(redacted: str, key: str) -> str:
+    """A redacted text with made-up values in place of its masks; one that is a mask alone stays.
+
+    Guarantees: a function of the redacted text, of the point's key, and of public lists.
+    """
+    return redacted if redacted == MASK else filled(redacted, FILL_SEED, key)
 
 
 class Part(NamedTuple):

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from confide.methods.adversarial import AdversarialOptions, adversarial
 from confide.methods.atdp import ATDPOptions, atdp
+from confide.methods.behind_cover import behind_cover
 from confide.methods.crt import crt
 from confide.methods.domain_only import domain_only
 from confide.methods.dpsgd import dpsgd
@@ -37,6 +38,7 @@ class Method:
     steps: Callable[[Plan], Iterator[list[Step]]]  # one list per epoch
     options: type[Options] = Options  # its own fields of a recipe
     needs_domains: bool = False  # the row must name the domains that are read
+    needs_cover: bool = False  # the policy of the row's dataset must be a cover
     unprotected: bool = False  # nothing masked, nothing noised: what others are held against
     masked: bool = False  # every update reads redacted text
 
@@ -64,6 +66,7 @@ METHODS: dict[str, Method] = {
     "selective": Method(selective, SelectiveOptions),
     "jft": Method(jft),
     "schedule": Method(schedule, ScheduleOptions),
+    "behind_cover": Method(behind_cover, needs_cover=True),
     "domain_only": Method(domain_only, needs_domains=True),
     "triplet": Method(triplet, TripletOptions),
     "adversarial": Method(adversarial, AdversarialOptions),

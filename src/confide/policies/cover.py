@@ -3,10 +3,12 @@
 A word is a run of characters that are not blank. It is suspect where one of the patterns is found
 in it, read by itself, or where it holds <MASK>. A suspect is a hit unless the list of familiar
 words has it, and then, too, if it stands beside a hit: "Mark" alone may be a verb that opens a
-sentence, "Mark Aldale" is no verb. But a familiar word with a colon at its end only introduces the
-hit that follows. A word with a digit or <MASK> is never familiar. Hits with at most `gap` words
-between them are covered together, gaps and all; without a limit a text has one cover, from its
-first hit to its last.
+sentence, "Mark Aldale" is no verb. But no word is one for a hit that ended the sentence before. And
+a familiar word only introduces the hit that follows if it ends with a colon ("Name: Aldale"), or if
+it opens a sentence and ends with another mark ("Yes, Aldale"). A word with a digit or <MASK> is
+never familiar. Hits with at most `gap` words between them are covered together, gaps and all;
+without a limit a text has one cover, from its first hit to its last. Marks behind the last word of
+a cover stay: they end a sentence, and seldom a secret.
 
 Masking a covered secret changes nothing of the covered text, so what is learned of that tells
 nothing of a secret that is covered whole: docs/cover.md has the proof.
@@ -24,6 +26,9 @@ from confide.types import MASK, Span
 
 WORD = re.compile(r"\S+")
 EDGE = re.compile(r"^[\W_]+|[\W_]+$")  # punctuation around a word
+SHORT = re.compile(r"['’](?:m|re|s|ve|ll|d)$")  # of a verb behind a word: "I'm", "that's"
+MARKS = ".,;:!?"  # at the end of a word
+ENDS = (".", "!", "?")  # of a sentence
 DIGIT = re.compile(r"\d")
 LABEL = "cover"
 
@@ -40,23 +45,41 @@ def cover(spec: CoverPolicySpec) -> Policy:
         return bare(word) in known and MASK not in word and not DIGIT.search(word)
 
     def hits(words: list[str]) -> list[int]:
-        suspects = [place for place, word in enumerate(words) if suspect(word)]
         found: list[int] = []
+        suspects = [place for place, word in enumerate(words) if suspect(word)]
         for first, last in together(suspects, gap=0):
-            strange = [p for p in range(first, last + 1) if not familiar(words[p])]
-            if strange:
-                start = strange[0]
-                while start > first and not words[start - 1].endswith(":"):
+            reached = first  # what stands before is decided
+            for place in range(first, last + 1):
+                if place < reached or familiar(words[place]):
+                    continue
+                start = place
+                while start > reached and not introduces(words, start - 1):
                     start -= 1
-                found.extend(range(start, last + 1))
+                end = place
+                while end < last and not words[end].endswith(ENDS):
+                    end += 1
+                found.extend(range(start, end + 1))
+                reached = end + 1
         return found
 
     def find(text: str) -> list[Span]:
         words = list(WORD.finditer(text))
         runs = together(hits([word[0] for word in words]), spec.gap)
-        return [Span(words[first].start(), words[last].end(), LABEL) for first, last in runs]
+        covers = [(words[first].start(), end_of(words[last])) for first, last in runs]
+        return [Span(start, end, LABEL) for start, end in covers if start < end]
 
     return find
+
+
+def introduces(words: list[str], place: int) -> bool:
+    """Whether a word ends with a colon, or opens a sentence and ends with another mark."""
+    opens = place == 0 or words[place - 1].endswith((*ENDS, ":"))
+    return words[place].endswith(":") or (opens and words[place].endswith(tuple(MARKS)))
+
+
+def end_of(word: re.Match[str]) -> int:
+    """Where a word ends without the marks behind it."""
+    return word.start() + len(word[0].rstrip(MARKS))
 
 
 def together(places: list[int], gap: int | None) -> list[tuple[int, int]]:
@@ -71,8 +94,10 @@ def together(places: list[int], gap: int | None) -> list[tuple[int, int]]:
 
 
 def bare(word: str) -> str:
-    """A word as lists of words have it: without punctuation around it, whatever its case."""
-    return EDGE.sub("", word).casefold()
+    """A word as lists of words have it: without a verb's short form behind it, without punctuation
+    around it, whatever its case.
+    """
+    return SHORT.sub("", EDGE.sub("", word)).casefold()
 
 
 def words_of(path: Path) -> list[str]:

@@ -11,7 +11,7 @@ from confide.specs.policies import PolicySpec
 # Tokens that training and evaluation score: all of them, or those of assistants' turns.
 Learn = Literal["all", "assistant"]
 # What specifications leave out, so that digests stay what they were.
-USUAL = {"learn": "all", "labels": None, "texts": "dialogues"}
+USUAL = {"learn": "all", "labels": None, "texts": "dialogues", "fill": False}
 # Readers whose texts are dialogues, a turn a line; those of any other are documents.
 DIALOGUES = ("customersim", "dialog_files", "messages", "multidogo", "multiwoz22", "sgd")
 
@@ -345,6 +345,7 @@ class PartitionSpec(Spec):
         "private"  # which copies are masked; all = CRT Algorithm 1 to the letter
     )
     learn: Learn = "all"
+    fill: bool = False  # made-up values stand in place of the masks of redacted text
 
     @model_serializer(mode="wrap")
     def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from confide.policies.cover import DIGIT, bare
 from confide.specs import WordListSpec
 from confide.text.tokenizer import numbered
 
+OPENS = 2  # times as late may a word come in small letters: "Hey" mostly opens a sentence
 SPACE = "Ġ"  # what GPT-2's vocabulary writes for the space before a word
 
 
@@ -40,7 +41,7 @@ def word_list(
 
 
 def written_small(archive: Path) -> set[str]:
-    """Words of GPT-2's vocabulary that its text has in small letters rather than with a capital.
+    """Words of GPT-2's vocabulary that its text has about as often in small letters.
 
     Its tokens are numbered as they were merged, the most frequent first (Sennrich et al. 2016).
     """
@@ -55,5 +56,5 @@ def written_small(archive: Path) -> set[str]:
         for word in words
         if word.isalpha()
         and word.islower()
-        and number_of[SPACE + word] < number_of.get(SPACE + word.capitalize(), never)
+        and number_of[SPACE + word] < OPENS * number_of.get(SPACE + word.capitalize(), never)
     }

@@ -93,6 +93,7 @@ METHODS: dict[str, Look] = {
     "crt": Look("CRT", "#0072b2", "o", "-"),
     "selective": Look("Selective DP-SGD", "#cc79a7", "D", (0, (6, 1.5, 1, 1.5))),
     "jft": Look("JFT", "#56b4e9", "v", (0, (3, 1))),
+    "behind_cover": Look("Behind a cover", "#00798c", "H", (0, (9, 1, 2, 1))),
     "schedule": Look("Redaction schedule", "#8c564b", "P", (0, (8, 2))),
     "atdp": Look("ATDP", "#117733", "p", (0, (7, 1, 1, 1))),
     "sa_adp": Look("SA-ADP", "#882255", "*", (0, (4, 2, 1, 2)), policy=False),
