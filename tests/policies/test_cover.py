@@ -46,7 +46,8 @@ def test_marks_behind_a_cover_stay():
     assert shown("is it 5?! no", gap=0) == f"is it {MASK}?! no"
     assert shown("(see Ann)", gap=0) == f"(see {MASK}"  # a bracket may be a secret's
     assert shown("Ann, Bo. Cy", gap=0) == MASK
-    marks = policy(CoverPolicySpec(kind="cover", patterns={"mark": "!"}))
+    assert shown("by Ann Lee, M.D. now", gap=0, marks=",;:!?") == f"by {MASK} now"
+    marks = policy(CoverPolicySpec(kind="cover", patterns=MARK))
     assert not marks("wait !!! please")  # nothing but marks is nothing to hide
 
 
@@ -116,22 +117,25 @@ def test_runs_are_those_of_a_naive_loop(places, gap):
     after=st.text(LETTERS, max_size=12),
     gap=st.none() | st.integers(0, 2),
     more=st.sampled_from([{}, MARK]),
+    marks=st.sampled_from([".,;:!?", ",;:!?", "", "."]),
 )
-@example(before="a B a ", secret="a 1", after=" a", gap=1, more={})
-@example(before="id:", secret=" 1 ", after="a", gap=None, more={})
-@example(before="1a ", secret="a a", after=" B", gap=2, more={})
-@example(before="1 a B ", secret="a", after=" B 1", gap=None, more={})
-@example(before="1 B ", secret="B", after=" B a", gap=0, more={})
-@example(before="1 a B: B ", secret="B: a", after=" B: 1", gap=None, more={})
-@example(before="", secret="B.", after=" B a 1", gap=2, more={})
-@example(before="a. ", secret="B", after=", 1", gap=0, more={})
-@example(before="1 ", secret="! ", after="! 1", gap=1, more=MARK)
+@example(before="a B a ", secret="a 1", after=" a", gap=1, more={}, marks=".,;:!?")
+@example(before="id:", secret=" 1 ", after="a", gap=None, more={}, marks=".,;:!?")
+@example(before="1a ", secret="a a", after=" B", gap=2, more={}, marks=".,;:!?")
+@example(before="1 a B ", secret="a", after=" B 1", gap=None, more={}, marks=".,;:!?")
+@example(before="1 B ", secret="B", after=" B a", gap=0, more={}, marks=".,;:!?")
+@example(before="1 a B: B ", secret="B: a", after=" B: 1", gap=None, more={}, marks=".,;:!?")
+@example(before="", secret="B.", after=" B a 1", gap=2, more={}, marks=".,;:!?")
+@example(before="a. ", secret="B", after=", 1", gap=0, more={}, marks=".,;:!?")
+@example(before="1 ", secret="! ", after="! 1", gap=1, more=MARK, marks=".,;:!?")
 def test_masking_a_covered_secret_changes_nothing_of_what_is_left(
-    familiar_words, before, secret, after, gap, more
+    familiar_words, before, secret, after, gap, more, marks
 ):
     """The claim of docs/cover.md, for every text and every stretch of it that is covered whole."""
     patterns = PATTERNS | more
-    spec = CoverPolicySpec(kind="cover", patterns=patterns, gap=gap, model=familiar_words)
+    spec = CoverPolicySpec(
+        kind="cover", patterns=patterns, gap=gap, model=familiar_words, marks=marks
+    )
     hides = policy(spec)
     text = before + secret + after
     start = len(before)

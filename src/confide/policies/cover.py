@@ -27,8 +27,7 @@ from confide.types import MASK, Span
 WORD = re.compile(r"\S+")
 EDGE = re.compile(r"^[\W_]+|[\W_]+$")  # punctuation around a word
 SHORT = re.compile(r"['’](?:m|re|s|ve|ll|d)$")  # of a verb behind a word: "I'm", "that's"
-MARKS = ".,;:!?"  # at the end of a word
-ENDS = (".", "!", "?")  # of a sentence
+ENDS = ".!?"  # of a sentence
 DIGIT = re.compile(r"\d")
 LABEL = "cover"
 
@@ -37,12 +36,18 @@ def cover(spec: CoverPolicySpec) -> Policy:
     """The policy of a specification; InputError where its words cannot be read."""
     suspicious = detector(RegexPolicySpec(kind="regex", patterns=spec.patterns))
     known = frozenset(words_of(Path(spec.model))) if spec.model is not None else frozenset()
+    marks = tuple(spec.marks)
+    ends = tuple(mark for mark in marks if mark in ENDS)
 
     def suspect(word: str) -> bool:
         return MASK in word or suspicious(word)
 
     def familiar(word: str) -> bool:
         return bare(word) in known and MASK not in word and not DIGIT.search(word)
+
+    def introduces(place: int, words: list[str]) -> bool:
+        opens = place == 0 or words[place - 1].endswith((*ends, ":"))
+        return words[place].endswith(":") or (opens and words[place].endswith(marks))
 
     def hits(words: list[str]) -> list[int]:
         found: list[int] = []
@@ -53,10 +58,10 @@ def cover(spec: CoverPolicySpec) -> Policy:
                 if place < reached or familiar(words[place]):
                     continue
                 start = place
-                while start > reached and not introduces(words, start - 1):
+                while start > reached and not introduces(start - 1, words):
                     start -= 1
                 end = place
-                while end < last and not words[end].endswith(ENDS):
+                while end < last and not words[end].endswith(ends):
                     end += 1
                 found.extend(range(start, end + 1))
                 reached = end + 1
@@ -65,21 +70,14 @@ def cover(spec: CoverPolicySpec) -> Policy:
     def find(text: str) -> list[Span]:
         words = list(WORD.finditer(text))
         runs = together(hits([word[0] for word in words]), spec.gap)
-        covers = [(words[first].start(), end_of(words[last])) for first, last in runs]
-        return [Span(start, end, LABEL) for start, end in covers if start < end]
+        covers = []
+        for first, last in runs:
+            start = words[first].start()
+            end = words[last].start() + len(words[last][0].rstrip(spec.marks))
+            covers += [Span(start, end, LABEL)] if start < end else []
+        return covers
 
     return find
-
-
-def introduces(words: list[str], place: int) -> bool:
-    """Whether a word ends with a colon, or opens a sentence and ends with another mark."""
-    opens = place == 0 or words[place - 1].endswith((*ENDS, ":"))
-    return words[place].endswith(":") or (opens and words[place].endswith(tuple(MARKS)))
-
-
-def end_of(word: re.Match[str]) -> int:
-    """Where a word ends without the marks behind it."""
-    return word.start() + len(word[0].rstrip(MARKS))
 
 
 def together(places: list[int], gap: int | None) -> list[tuple[int, int]]:

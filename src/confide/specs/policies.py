@@ -165,6 +165,9 @@ class CoverPolicySpec(Spec):
     model: str | None = None
     public: bool = False  # you declare that a list that the workflow does not make is public
     gap: Count | None = None  # words that a cover may span between two hits; None: any number
+    # what stays behind the last word of a cover, and ends a sentence; without ".": for secrets such
+    # as "Ann Lee, M.D.", since one that ends with a mark that stays is not hidden whole
+    marks: Annotated[str, Field(pattern=r"^[.,;:!?]*$")] = ".,;:!?"
 
 
 class WordListSpec(Spec):
