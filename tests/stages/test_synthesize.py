@@ -89,6 +89,17 @@ def test_texts_are_a_corpus_with_their_origin_and_a_certificate(
     assert "holds for texts.jsonl" in capsys.readouterr().out
 
 
+def test_no_more_texts_are_drawn_at_once_than_a_kind_wants(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawing, "TOGETHER", 512)
+    mix = mix_of(project, {"domain": "a", "share": 3}, {"domain": "b", "share": 1})
+    for count, drawn in ((20, 2 * drawing.LEAST), (400, 300 + 100), (4, 2 * drawing.LEAST)):
+        asked = {"count": count, "duplicates": True, "public_mix": True, "mix": mix}
+        made(project, f"{count}.jsonl", **asked)
+        assert read_json(project / f"{count}.jsonl.certificate.json")["drawn"]["drawn"] == drawn
+
+
 def test_a_seed_gives_the_same_texts_and_another_gives_others(project: Path) -> None:
     texts = [made(project, f"{seed}-{n}.jsonl", seed=seed)[1:] for n, seed in enumerate((0, 0, 1))]
     assert texts[0] == texts[1] != texts[2]
