@@ -7,7 +7,7 @@ import io
 import math
 import tempfile
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +69,7 @@ def words() -> tokenizer.Tokenizer:
     return tokenizer.train_bpe(["my code is it, thank you as it is; and so on"] * 3, 290)
 
 
-def through(texts: list[str], spec: RedactSpec) -> tuple[bytes, Partition]:
+def through(texts: list[str], spec: RedactSpec, *, fill: bool = False) -> tuple[bytes, Partition]:
     """All data stages; the bytes that confidential training reads, and the partition.
 
     They are the same where points are as `split` writes them, which are read as columns, and where
@@ -80,13 +80,13 @@ def through(texts: list[str], spec: RedactSpec) -> tuple[bytes, Partition]:
         {"key": f"d:{index}", "text": text, **fields, "canary": None}
         for index, text in enumerate(texts)
     ]
-    as_written = _through(rows, spec)
-    turned = _through([dict(reversed(row.items())) for row in rows], spec)
+    as_written = _through(rows, spec, fill)
+    turned = _through([dict(reversed(row.items())) for row in rows], spec, fill)
     assert as_written[0] == turned[0]
     return as_written
 
 
-def _through(rows: list[dict], spec: RedactSpec) -> tuple[bytes, Partition]:
+def _through(rows: list[dict], spec: RedactSpec, fill: bool) -> tuple[bytes, Partition]:
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stderr(io.StringIO()):
         at = {
             key: Path(name, key)
@@ -96,27 +96,38 @@ def _through(rows: list[dict], spec: RedactSpec) -> tuple[bytes, Partition]:
         tokenizer.save(words(), at["tokenizer"])
         dedup(DedupSpec(), points=at["points"], output=at["copies"])
         redact(spec, points=at["points"], output=at["spans"])
-        partition(PartitionSpec(), **at)
+        partition(PartitionSpec(fill=fill), **at)
         return at["redacted"].read_bytes(), load_partition(at["original"], at["redacted"])
 
 
 def a_secret_that_the_policy_finds_leaves_no_trace() -> None:
     """What training reads is the same, byte for byte, for D and for D'."""
-    for name, (first, second) in PAIRS.items():
-        assert through(BESIDE + first, FINDS)[0] == through(BESIDE + second, FINDS)[0], name
+    for fill in (False, True):
+        for name, texts in PAIRS.items():
+            first, second = (through(BESIDE + some, FINDS, fill=fill)[0] for some in texts)
+            assert first == second, (name, fill)
 
 
 def a_covered_secret_changes_nothing_of_what_is_left() -> None:
     """Every stretch of some texts that a cover hides whole, masked: see docs/cover.md."""
-    texts = ["a 1 b c #b, d", "x:1 a 2b, c", "#a b. c <MASK>d e 5", "a b c d", "hi 12 may #x to b3"]
+    texts = [
+        "a 1 b c #b, d",
+        "x:1 a 2b, c",
+        "#a b. c <MASK>d e 5",
+        "a b c d",
+        "hi 12 may #x to b3",
+        "1 #a. Hi, 5 Hi 2? Hi",
+        "Hi, #b. Hi a 3",
+    ]
     with tempfile.TemporaryDirectory() as folder:
         familiar = Path(folder) / "words.json"
         familiar.write_text('["hi", "b3", "mask"]')
-        for gap in (None, 0, 1):
+        for gap, marks in product((None, 0, 1), (".,;:!?", ",;:?", "")):
             spec = CoverPolicySpec(
                 kind="cover",
-                patterns={"digit": r"\d", "mark": "#"},
+                patterns={"digit": r"\d", "mark": "#", "opening": "H"},
                 gap=gap,
+                marks=marks,
                 model=str(familiar),
             )
             hide = policy(spec)

@@ -46,10 +46,25 @@ FAULTS = [
         edit(
             "confide.policies.cover:cover",
             (
-                "Span(words[first].start(), words[last].end(), LABEL)",
-                "Span(words[first].start(), words[last].end() - 1, LABEL)",
+                "len(words[last][0].rstrip(spec.marks))",
+                "len(words[last][0].rstrip(spec.marks)) - 1",
             ),
         ),
+    ),
+    Fault(
+        "a hidden stop ends a sentence",
+        "What stands behind a hit is covered or not by a mark that the cover hides.",
+        COVERED,
+        edit(
+            "confide.policies.cover:cover",
+            ("tuple(mark for mark in marks if mark in ENDS)", "tuple(ENDS)"),
+        ),
+    ),
+    Fault(
+        "made-up values go by what they hide",
+        "Values in place of masks are drawn by the text as it was, and tell of it.",
+        CAUGHT,
+        edit("confide.data.partitioning:rows", ("dressed(shown, key)", "dressed(shown, text)")),
     ),
     Fault(
         "gaps in characters",
