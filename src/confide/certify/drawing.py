@@ -91,8 +91,8 @@ def draw(
         disable=None,
     ) as bar:
         for number, (part, wanted) in enumerate(zip(mix, quotas(mix, asked.count), strict=True)):
+            size = min(max(wanted, LEAST), TOGETHER)
             while (missing := wanted - len(progress.texts.get(number, []))) > 0:
-                size = min(max(wanted, LEAST), TOGETHER)
                 if progress.batches[number] * size >= TRIES * max(wanted, TOGETHER):
                     raise Failure(
                         f"part {number + 1} of the mix: the model wrote {wanted - missing:,} of "

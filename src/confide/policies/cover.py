@@ -46,36 +46,41 @@ def cover(spec: CoverPolicySpec) -> Policy:
         return bare(word) in known and MASK not in word and not DIGIT.search(word)
 
     def introduces(place: int, words: list[str]) -> bool:
+        """Whether a familiar word is none of the hit that follows."""
         opens = place == 0 or words[place - 1].endswith((*ends, ":"))
         return words[place].endswith(":") or (opens and words[place].endswith(marks))
+
+    def reach(place: int, first: int, last: int, words: list[str]) -> tuple[int, int]:
+        """From which suspect to which one a strange word among them makes all of them hits."""
+        start = place
+        while start > first and not introduces(start - 1, words):
+            start -= 1
+        end = place
+        while end < last and not words[end].endswith(ends):
+            end += 1
+        return start, end
 
     def hits(words: list[str]) -> list[int]:
         found: list[int] = []
         suspects = [place for place, word in enumerate(words) if suspect(word)]
         for first, last in together(suspects, gap=0):
-            reached = first  # what stands before is decided
+            undecided = first
             for place in range(first, last + 1):
-                if place < reached or familiar(words[place]):
-                    continue
-                start = place
-                while start > reached and not introduces(start - 1, words):
-                    start -= 1
-                end = place
-                while end < last and not words[end].endswith(ends):
-                    end += 1
-                found.extend(range(start, end + 1))
-                reached = end + 1
+                if place >= undecided and not familiar(words[place]):
+                    start, end = reach(place, undecided, last, words)
+                    found.extend(range(start, end + 1))
+                    undecided = end + 1
         return found
 
     def find(text: str) -> list[Span]:
         words = list(WORD.finditer(text))
         runs = together(hits([word[0] for word in words]), spec.gap)
-        covers = []
-        for first, last in runs:
-            start = words[first].start()
-            end = words[last].start() + len(words[last][0].rstrip(spec.marks))
-            covers += [Span(start, end, LABEL)] if start < end else []
-        return covers
+        covers = [
+            (words[first].start(), words[last].start() + len(words[last][0].rstrip(spec.marks)))
+            for first, last in runs
+        ]
+        # a word may be nothing but marks
+        return [Span(start, end, LABEL) for start, end in covers if start < end]
 
     return find
 

@@ -16,7 +16,7 @@ from confide.policies.cover import DIGIT, bare
 from confide.specs import WordListSpec
 from confide.text.tokenizer import numbered
 
-OPENS = 2  # times as late may a word come in small letters: "Hey" mostly opens a sentence
+TIMES_AS_LATE = 2  # may a word come in small letters: "Hey" mostly opens a sentence
 SPACE = "Ġ"  # what GPT-2's vocabulary writes for the space before a word
 
 
@@ -56,5 +56,6 @@ def written_small(archive: Path) -> set[str]:
         for word in words
         if word.isalpha()
         and word.islower()
-        and number_of[SPACE + word] < OPENS * number_of.get(SPACE + word.capitalize(), never)
+        and number_of[SPACE + word]
+        < TIMES_AS_LATE * number_of.get(SPACE + word.capitalize(), never)
     }

@@ -20,7 +20,7 @@ from confide.errors import InputError
 from confide.files.io import read_jsonl, sha256, write_json
 from confide.files.rows import read_rows
 from confide.models.generation import pieces
-from confide.policies import policy
+from confide.policies import Policy, one_by_one, policy
 from confide.runtime.memory import keep_pages
 from confide.specs import WorthJobSpec, WorthSpec
 from confide.text.fakes import in_slots
@@ -279,22 +279,17 @@ def alike(strings: list[str], tested: list[str], spec: WorthSpec) -> dict[str, f
     return numbers | {"likeness": likeness(first, second, spec.clusters, rng)}
 
 
-def slots_of(name: str, strings: list[str], find: Any) -> dict[str, Any]:
+def slots_of(name: str, strings: list[str], find: Policy) -> dict[str, Any]:
     """Share of the texts in which the policy finds each label, and in which there is a mask.
 
     A text on which the policy fails counts as one in which it finds nothing, and is counted.
     """
-    counts: Counter[str] = Counter()
-    failed = 0
-    for text in strings:
-        try:
-            counts.update({span.label for span in find(text)})
-        except Exception:  # whatever went wrong in a policy
-            failed += 1
+    found = one_by_one(find)(strings)
+    counts = Counter(label for spans in found for label in {span.label for span in spans or ()})
     total = max(1, len(strings))
     shares = {label: count / total for label, count in sorted(counts.items())}
     return {
         f"{name}_slots": shares,
         f"{name}_masked": sum(MASK in text for text in strings) / total,
-        f"{name}_policy_failed": failed,
+        f"{name}_policy_failed": found.count(None),
     }
