@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 from confide.config.jobs import public_corpora
-from confide.config.outgoing import public_sources, pushed
+from confide.config.outgoing import public_sources, published_tokenizers, pushed
 from confide.config.params import check
 from confide.errors import Failure, InputError
 from confide.files.io import read_json, write_jsonl
-from confide.specs import ScanSpec
+from confide.specs import ScanSpec, TokenizerSpec
 from confide.stages.scan import scan
 from confide.text.tokenizer import save, train_bpe
 
@@ -45,6 +45,29 @@ def test_a_corpus_that_two_datasets_disagree_on_is_not_public():
     assert public_sources(params, ["sim", "public"]) == []
 
 
+@pytest.mark.parametrize(
+    ("tokenizer", "published"),
+    [
+        ({"kind": "gpt2", "source": "archive"}, True),
+        ({"kind": "pretrained", "source": "data/raw/pretrained/smollm2-135m-instruct"}, True),
+        # whatever is declared of a folder or of a name at the hub
+        ({"kind": "pretrained", "source": "data/raw/pretrained/mine", "public": True}, False),
+        ({"kind": "pretrained", "source": "smollm2-135m-instruct", "public": True}, False),
+        ({"kind": "gpt2", "source": "models/gpt2", "public": True}, False),
+        ({"kind": "gpt2", "source": "gpt2", "public": True}, False),
+    ],
+)
+def test_only_a_tokenizer_whose_digest_is_recorded_was_published(tokenizer, published):
+    params = tiny()
+    tokenizers = params.tokenizers | {"bpe": TokenizerSpec(**tokenizer)}
+    params = params.model_copy(update={"tokenizers": tokenizers})
+    assert published_tokenizers(params, ["sim", "public"]) == (["bpe"] if published else [])
+
+
+def test_a_tokenizer_made_here_was_not_published():
+    assert published_tokenizers(tiny(), ["sim", "public"]) == []
+
+
 @pytest.fixture
 def trained(tmp_path) -> Path:
     """A private corpus, and a tokenizer trained on it, in whose vocabulary surnames stand whole."""
@@ -70,6 +93,7 @@ def test_a_tokenizer_trained_on_the_private_corpus_leaks_and_exempts_nothing(tra
         "points": [trained / "points.jsonl"],
         "canaries": [],
         "files": [trained / "tokenizer.json"],
+        "published": [],
     }
     sources = public_sources(tiny(tokenizers={"bpe": {"corpus": "sim"}}), ["sim"])
     public = [trained / "points.jsonl" for _ in sources]

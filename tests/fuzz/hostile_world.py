@@ -257,6 +257,7 @@ def scan(folder: Path) -> None:
         points=["points.jsonl"],
         canaries=["canaries.json"],
         public=[],
+        published=[],
         files=["study.json", "figure.png"],
         **out,
     )

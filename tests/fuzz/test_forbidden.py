@@ -98,7 +98,8 @@ def test_models_of_others_are_read_as_safetensors_alone():
     assert calls >= 3, "The search finds them where they are."
 
 
-PLAIN = {"folder", "folders"}  # of names that params.py has checked
+# Made of names that params.py has checked, or of the numbers of a share.
+PLAIN = {"folder", "folders", "published", "share"}
 
 
 def test_what_reaches_a_shell_line_is_quoted():

@@ -35,6 +35,7 @@ def scanned(folder: Path, secrets: list[str], content: bytes, name: str = "relea
         "points": [folder / "points.jsonl"],
         "canaries": [],
         "public": [],
+        "published": [],
         "files": [folder / name],
     }
     with contextlib.suppress(Failure):

@@ -68,6 +68,7 @@ def study(tmp_path) -> dict[str, object]:
         "points": [tmp_path / "points.jsonl"],
         "canaries": [tmp_path / "canaries.json"],
         "public": [tmp_path / "public.jsonl"],
+        "published": [],
         "files": [released],
         "output": tmp_path / "scan.json",
     }
@@ -86,7 +87,13 @@ def test_a_clean_study(study):
         "controls": 1,
         "audits": 1,
     }
-    assert report["totals"] == {"files": 2, "bytes": len(TEXT) + 22, "hits": 0, "leaking_files": 0}
+    assert report["totals"] == {
+        "files": 2,
+        "published": 0,
+        "bytes": len(TEXT) + 22,
+        "hits": 0,
+        "leaking_files": 0,
+    }
     scan(ScanSpec(), **study)
     assert study["output"].read_bytes() == first
 
@@ -146,6 +153,44 @@ def test_a_secret_in_a_file_name_is_not_shown(study):
         scan(ScanSpec(), **study)
     for text in (str(failure.value), str(error.value), study["output"].read_text()):
         assert "its name holds a secret" in text and "mary" not in text.lower()
+
+
+def test_a_published_file_is_not_looked_into(study):
+    vocabulary = study["files"][0] / "vocabulary.json"
+    vocabulary.write_text(NAME)
+    with pytest.raises(Failure, match="vocabulary.json: 1 hits"):
+        scan(ScanSpec(), **study)
+    page = study["output"].with_name("page.html")
+    # by another name for the same file
+    named = vocabulary.parent / ".." / vocabulary.parent.name / vocabulary.name
+    scan(ScanSpec(), **study | {"published": [named]}, html=page)
+    report = read_json(study["output"])
+    assert report["totals"] == {
+        "files": 2,
+        "published": 1,
+        "bytes": len(TEXT) + 22,
+        "hits": 0,
+        "leaking_files": 0,
+    }
+    (row,) = (row for row in report["files"] if row["published"])
+    assert row["path"] == str(vocabulary) and row["sha256"] == sha256(vocabulary)
+    assert "stands in any of 2 files" in page.read_text()
+    assert "vocabularies whose digest is known (1)" in page.read_text()
+
+
+def test_the_name_of_a_published_file_is_looked_at(study):
+    path = study["files"][0] / f"vocabulary of {NAME}.json"
+    path.write_text("fine")
+    with pytest.raises(Failure, match="its name holds a secret"):
+        scan(ScanSpec(), **study | {"published": [path]})
+
+
+def test_what_stands_in_a_published_file_is_still_looked_for_elsewhere(study):
+    vocabulary = study["files"][0] / "vocabulary.json"
+    vocabulary.write_text(NAME)
+    (study["files"][0] / "log.txt").write_text(NAME)
+    with pytest.raises(Failure, match="log.txt: 1 hits"):
+        scan(ScanSpec(), **study | {"published": [vocabulary]})
 
 
 def test_shorter_secrets_on_demand(study):

@@ -44,6 +44,12 @@ def public_points(runs):
     return [f"data/work/{source}/points.jsonl" for source in sources]
 
 
+def published_files(datasets):
+    """Tokenizers of datasets that were published, and are not of the user's making."""
+    names = outgoing.published_tokenizers(PARAMS, datasets)
+    return [f"data/tokenizers/{name}.json" for name in names]
+
+
 def measured_files(runs):
     """What was measured of policies, and goes with a released certificate."""
     recall = [f"data/work/{run.redaction}/recall.json" for run in runs]
@@ -122,10 +128,14 @@ for study in PARAMS.studies:
             + [f"results/studies/{study}"],
             parameters=own_parameter_files(),
             public=lambda w, input: flag("public", input.public),
+            published=flag(
+                "published",
+                published_files([run.row.dataset for run in scanned_runs(study)]),
+            ),
             code=code("scan"),
         shell:
             "confide scan --spec {params.spec:q} --points {input.points} --canaries {input.canaries} {params.public} "
-            "--files {params.folders} {input.tokenizers} {input.measured} "
+            "{params.published} --files {params.folders} {input.tokenizers} {input.measured} "
             "{params.parameters:q} $(ls -d logs dvc.yaml dvc.lock mlflow.db 2> /dev/null) "
             "--output {output.counts} --table {output.table} "
             "--html {output.page} --sarif {output.sarif} 2>&1 | tee {log}"
@@ -163,10 +173,11 @@ for page, chosen in PAGES.items():
             spec=show(ScanSpec()),
             folders=list(dict.fromkeys([*PUSHED, f"results/{page}"])),
             public=lambda w, input: flag("public", input.public),
+            published=flag("published", published_files(DATASETS)),
             code=code("scan"),
         shell:
             "confide scan --spec {params.spec:q} --points {input.points} --canaries {input.canaries} {params.public} "
-            "--files $(ls -d {params.folders} 2> /dev/null) "
+            "{params.published} --files $(ls -d {params.folders} 2> /dev/null) "
             "--output {output.counts} --table {output.table} "
             "--html {output.page} --sarif {output.sarif} 2>&1 | tee {log}"
 

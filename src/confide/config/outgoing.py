@@ -11,6 +11,7 @@ from typing import Any
 from confide.config import jobs
 from confide.config.yaml_lines import compose
 from confide.errors import InputError
+from confide.files.packages import is_packaged
 from confide.specs import Params
 
 OUTPUTS = ("outs", "metrics", "plots")  # keys of a stage that list what it makes
@@ -32,6 +33,17 @@ def public_sources(params: Params, datasets: Iterable[str]) -> list[str]:
     sources = [jobs.source_name(corpus, jobs.POINT, 0) for corpus in corpora if corpus in public]
     public_datasets = [name for name in datasets if params.datasets[name].corpus in public]
     return list(dict.fromkeys([*sources, *public_datasets]))
+
+
+def published_tokenizers(params: Params, datasets: Iterable[str]) -> list[str]:
+    """Names of the tokenizers of some datasets that are as they were published, by their digest.
+
+    One of a folder or a hub is not among them, whatever was declared of it: it may have been made
+    of this very corpus.
+    """
+    names = dict.fromkeys(params.datasets[name].tokenizer for name in datasets)
+    sources = {name: params.tokenizers[name].source for name in names}
+    return [name for name, source in sources.items() if source == "archive" or is_packaged(source)]
 
 
 def pushed(path: Path) -> list[str]:

