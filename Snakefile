@@ -22,6 +22,7 @@ report: opening() or "workflow/report/workflow.rst"
 
 include: "workflow/rules/policies.smk"
 include: "workflow/rules/data.smk"
+include: "workflow/rules/shares.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/attack.smk"
 include: "workflow/rules/synthesis.smk"

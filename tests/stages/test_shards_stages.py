@@ -16,6 +16,7 @@ from confide.files import buckets, shards
 from confide.policies import POLICIES
 from confide.specs import DedupSpec, PartitionSpec, RecallSpec, RedactSpec
 from confide.stages.dedup import dedup
+from confide.stages.gather import gather
 from confide.stages.partition import partition
 from confide.stages.recall import recall
 from confide.stages.redact import redact
@@ -31,7 +32,10 @@ RECALL = RecallSpec(text=TEXT, redact=REDACT, reads=[])
 WRITTEN = ("copies", "spans", "original", "redacted", "recall")
 
 
-def chain(folder: Path, threads: int) -> dict[str, bytes]:
+ALL = PartitionSpec(scope="all")
+
+
+def chain(folder: Path, threads: int, spec: PartitionSpec = ALL) -> dict[str, bytes]:
     """All stages after points; what each wrote."""
     at = {
         name: folder / name
@@ -42,9 +46,36 @@ def chain(folder: Path, threads: int) -> dict[str, bytes]:
     recall(
         RECALL, points=at["points"], spans=at["spans"], output=folder / "recall", threads=threads
     )
-    partition(PartitionSpec(scope="all"), **at, threads=threads)
+    partition(spec, **at, threads=threads)
     assert {path.name for path in folder.iterdir()} == {*at, "recall"}  # nothing temporary is left
     return {name: (folder / name).read_bytes() for name in WRITTEN}
+
+
+def in_shares(
+    folder: Path, count: int, threads: int = 1, spec: PartitionSpec = ALL
+) -> dict[str, bytes]:
+    """What `count` jobs wrote that share redaction and tokenization, put together."""
+    at = {name: folder / name for name in ("points", "copies", "spans", "tokenizer")}
+    shares = [f"{number}-of-{count}" for number in range(1, count + 1)]
+    parts = {
+        name: [folder / f"{name}-{share}" for share in shares]
+        for name in ("spans", "originals", "redacteds", "owners")
+    }
+    for share, part in zip(shares, parts["spans"], strict=True):
+        redact(REDACT, points=at["points"], output=part, share=share, threads=threads)
+    at["spans"].write_bytes(b"".join(part.read_bytes() for part in parts.pop("spans")))
+    for index, share in enumerate(shares):
+        partition(
+            spec,
+            **at,
+            original=parts["originals"][index],
+            redacted=parts["redacteds"][index],
+            owners=parts["owners"][index],
+            share=share,
+            threads=threads,
+        )
+    gather(**parts, original=folder / "original", redacted=folder / "redacted")
+    return {name: (folder / name).read_bytes() for name in ("spans", "original", "redacted")}
 
 
 def write(folder: Path, points: list[dict], end: str = "\n", blank: int = 0) -> None:
@@ -95,6 +126,25 @@ def test_the_size_of_shards_does_not_show(tmp_path_factory, rows, end, blank, si
         patch.setattr(shards, "SIZE", size)
         patch.setattr(buckets, "SHARE", 500)
         assert chain(folder, 1) == whole
+
+
+@settings(max_examples=20)
+@given(
+    st.lists(fields, max_size=40),
+    st.sampled_from(["\n", "\r\n"]),
+    st.integers(0, 3),
+    st.sampled_from([1, 200, 700]),
+    st.integers(1, 7),
+)
+def test_the_number_of_jobs_does_not_show(tmp_path_factory, rows, end, blank, size, count):
+    points = [with_gold(index, row) for index, row in enumerate(rows)]
+    folder = tmp_path_factory.mktemp("s")
+    write(folder, points, end, blank)
+    whole = chain(folder, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shards, "SIZE", size)
+        shared = in_shares(folder, count)
+    assert shared == {name: whole[name] for name in shared}
 
 
 @pytest.fixture
@@ -200,3 +250,79 @@ def test_a_killed_process_is_an_error(corpus, monkeypatch):
     with pytest.raises(InputError, match="was killed"):
         redact(REDACT, points=corpus / "points", output=corpus / "spans", threads=2)
     assert {path.name for path in corpus.iterdir()} == {"points", "tokenizer"}
+
+
+@pytest.mark.parametrize("count", [2, 3, 50])
+def test_shares_with_several_processes_each(corpus, monkeypatch, count):
+    whole = chain(corpus, 1)
+    monkeypatch.setattr(shards, "SIZE", 500)
+    shared = in_shares(corpus, count, threads=2)
+    assert shared == {name: whole[name] for name in shared}
+
+
+def test_shares_of_conversations_of_which_only_answers_are_learned(corpus):
+    spec = PartitionSpec(learn="assistant")
+    lines = [orjson.loads(line) for line in (corpus / "points").read_bytes().splitlines()]
+    write(corpus, [line | {"answers": [[0, len(line["text"]) // 2]]} for line in lines])
+    whole = chain(corpus, 1, spec)
+    shared = in_shares(corpus, 3, spec=spec)  # of one shard: two shares are empty
+    assert shared == {name: whole[name] for name in shared}
+
+
+@pytest.mark.parametrize("count", range(1, 9))
+@pytest.mark.parametrize("size", [1, 150, 10**6])
+def test_each_range_falls_to_one_share(corpus, monkeypatch, count, size):
+    monkeypatch.setattr(shards, "SIZE", size)
+    ranges = shards.shards(corpus / "points")
+    of = [shards.of_share(ranges, f"{number + 1}-of-{count}") for number in range(count)]
+    assert [one for some in of for one in some if one.start != one.end] == ranges
+    loads = [len(some) for some in of]
+    assert max(loads) - min(loads) <= 1
+
+
+@pytest.mark.parametrize("share", ["", "0-of-3", "4-of-3", "1/3", "1-of-0", "1-of-3 ", "-1-of-3"])
+def test_words_that_are_no_share_are_refused(corpus, share):
+    with pytest.raises(InputError, match="share = .*: expected a share such as 2-of-8"):
+        redact(REDACT, points=corpus / "points", output=corpus / "spans", share=share)
+    assert not (corpus / "spans").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "message"),
+    [
+        ("owners-2-of-2", b'["u"]', "names 1 owners, and the share has more"),
+        ("owners-1-of-2", b'{"u": 0}', "expected a list of names"),
+        ("owners-1-of-2", b"[", "malformed JSON"),
+        ("originals-2-of-2", b"cut off", "corrupt safetensors file"),
+        ("redacteds-1-of-2", None, "cannot be read"),
+    ],
+)
+def test_a_share_that_is_not_whole_is_named(corpus, monkeypatch, kind, content, message):
+    monkeypatch.setattr(shards, "SIZE", 500)
+    chain(corpus, 1)
+    in_shares(corpus, 2)
+    for name in ("original", "redacted"):
+        (corpus / name).unlink()
+    if content is None:
+        (corpus / kind).unlink()
+    else:
+        (corpus / kind).write_bytes(content)
+    files = {
+        name: [corpus / f"{name}-{number}-of-2" for number in (1, 2)]
+        for name in ("originals", "redacteds", "owners")
+    }
+    with pytest.raises(InputError, match=message) as raised:
+        gather(**files, original=corpus / "original", redacted=corpus / "redacted")
+    assert kind in str(raised.value)
+    assert not (corpus / "original").exists() and not (corpus / "redacted").exists()
+
+
+def test_files_of_one_kind_too_few_are_refused(corpus):
+    with pytest.raises(InputError, match="as many files of each kind, not 0, 1 and 1"):
+        gather(
+            originals=[],
+            redacteds=[corpus / "r"],
+            owners=[corpus / "o"],
+            original=corpus / "original",
+            redacted=corpus / "redacted",
+        )

@@ -1,11 +1,15 @@
 """A real Slurm of one node: the same bytes as without it, more memory for what ran out of it, a
-reason for what fails.
+reason for what fails. One of three nodes, of which one is lost: the same bytes, and no share is
+made again but those that ran there.
 """
 
 import os
 import re
 import shutil
 import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,19 +22,30 @@ PROFILE = ("--profile", "profiles/slurm")
 PUBLIC = "models/public/g0-s0/model.safetensors"
 
 
-@pytest.fixture(scope="session")
-def slurm(tmp_path_factory):
+def cluster(folder: Path, cpus: int, nodes: int) -> Iterator[Path]:
     """A folder that holds a cluster, which lives as long as the tests."""
-    if os.geteuid() or not all(map(shutil.which, ("slurmctld", "slurmd", "munged"))):
+    if os.geteuid() or not all(map(shutil.which, ("slurmctld", "slurmd", "munged", "ip"))):
         pytest.skip(
-            "needs root and a Slurm: apt-get install -y --no-install-recommends slurm-wlm munge"
+            "needs root and a Slurm: "
+            "apt-get install -y --no-install-recommends slurm-wlm munge iproute2"
         )
-    folder = tmp_path_factory.mktemp("slurm")
     try:
-        subprocess.run([SCRIPTS / "start.sh", folder], check=True)
+        subprocess.run([SCRIPTS / "start.sh", folder, str(cpus), str(nodes)], check=True)
         yield folder
     finally:
         subprocess.run([SCRIPTS / "stop.sh", folder], check=True)
+
+
+@pytest.fixture(scope="session")
+def slurm(tmp_path_factory):
+    """A cluster of one node."""
+    yield from cluster(tmp_path_factory.mktemp("slurm"), cpus=4, nodes=1)
+
+
+@pytest.fixture
+def three_nodes(tmp_path):
+    """A cluster of three nodes, each with a network of its own."""
+    yield from cluster(tmp_path / "slurm", cpus=2, nodes=3)
 
 
 def submit(slurm: Path, project, *arguments: str, **options) -> str:
@@ -78,7 +93,8 @@ def test_a_job_that_outgrows_its_memory_gets_more(slurm, project, built):
     )
     (killed, little), (state, more) = accounted(slurm, project)
     assert killed != "COMPLETED" and little == 200 and (state, more) == ("COMPLETED", 8000)
-    assert "memory" in (slurm / "log/slurmd.log").read_text()
+    (log,) = (slurm / "log").glob("slurmd-*.log")
+    assert "memory" in log.read_text()
     assert (project.folder / PUBLIC).read_bytes() == (built.folder / PUBLIC).read_bytes()
 
 
@@ -94,3 +110,51 @@ def test_a_failed_job_says_why(slurm, fresh, tmp_path):
     said = {line.strip() for line in output.splitlines() if line.strip().startswith("confide")}
     why = "confide dedup: error: data/work/public/points.jsonl:1: malformed JSON"
     assert len([line for line in said if line.startswith(why)]) == 1 and "Traceback" not in output
+
+
+def running(slurm: Path, rule: str) -> dict[str, str]:
+    """Nodes on which submissions of a rule run, by what the rule makes."""
+    listed = subprocess.run(
+        ["squeue", "--noheader", "--states=RUNNING", "--format=%k %N"],
+        env=os.environ | {"SLURM_CONF": str(slurm / "slurm.conf")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    pairs = [line.split() for line in listed.stdout.splitlines()]
+    return {made: node for made, node in pairs if made.startswith(f"rule_{rule}_")}
+
+
+def test_a_lost_node_costs_its_shares_alone(three_nodes, fresh, built, tmp_path):
+    project = fresh.copy(tmp_path / "project")
+    shared = ("prepare", "--set-scatter", "shares=3")
+    path = f"{three_nodes}/bin{os.pathsep}{project.environment['PATH']}"
+    lost: dict[str, str] = {}
+    with subprocess.Popen(
+        [*project.python, "snakemake", *shared, *PROFILE],
+        cwd=project.folder,
+        env=project.environment | {"PATH": path, "SLURM_CONF": str(three_nodes / "slurm.conf")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as snakemake:
+        while not lost and snakemake.poll() is None:
+            time.sleep(0.5)
+            lost = running(three_nodes, "redact_share")
+        node = next(iter(lost.values()))
+        subprocess.run([SCRIPTS / "lose.sh", three_nodes, node], check=True)
+        output = snakemake.communicate()[0]
+    assert snakemake.returncode == 0, output[-6000:]
+    views = [
+        f"data/work/{name}/{view}.safetensors"
+        for name in ("sim/g0-dedup", "sim/g0.1-dedup", "public/g0-dedup")
+        for view in ("original", "redacted")
+    ]
+    for name in [*views, "data/work/sim/g0/spans.jsonl", "data/work/sim/g0.1/spans.jsonl"]:
+        assert (project.folder / name).read_bytes() == (built.folder / name).read_bytes()
+    assert not list(project.folder.glob("data/work/*/*/shares/*"))
+    ended = (three_nodes / "log/jobs.txt").read_text().splitlines()
+    states = Counter(re.search(r"JobState=(\w+)", line)[1] for line in ended)
+    assert states.keys() == {"COMPLETED", "NODE_FAIL"}
+    assert states["NODE_FAIL"] <= 2  # the node had two processors
+    assert states["COMPLETED"] == output.count("has been submitted with SLURM jobid")

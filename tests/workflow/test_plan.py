@@ -33,6 +33,18 @@ def test_tiny_plan_has_every_stage_once_per_thing_it_makes(fresh):
     }
 
 
+def test_shares_are_jobs_of_their_own(fresh):
+    alone = fresh.planned()
+    shared = fresh.planned("all", "--set-scatter", "shares=4")
+    assert {name: count for name, count in shared.items() if name not in alone} == {
+        "redact_share": 4 * alone.pop("redact"),
+        "gather_spans": 3,
+        "partition_share": 4 * alone.pop("partition"),
+        "gather": 3,
+    }
+    assert {name: shared[name] for name in alone} == alone
+
+
 def test_a_leaderboard_plans_what_it_compares_and_nothing_else(fresh):
     planned = fresh.planned("leaderboard")
     assert planned["leaderboard"] == 1 and planned["train"] == 7

@@ -119,9 +119,10 @@ rule redact:
         runtime=growing(240),
     params:
         spec=lambda w: show(jobs.redaction(PARAMS, w.dataset, float(w.gamma))),
+        share="",
         code=code("redact"),
     shell:
-        "confide redact --spec {params.spec:q} --points {input.points} --output {output} --threads {threads} > {log} 2>&1"
+        "confide redact --spec {params.spec:q} --points {input.points} --output {output} {params.share} --threads {threads} > {log} 2>&1"
 
 
 # What the policy misses, counted against the secrets that the corpus knows of.
@@ -163,10 +164,12 @@ rule partition:
     threads: 1
     params:
         spec=lambda w: show(jobs.partition(PARAMS, w.dataset, w.dedup == "dedup")),
+        share="",
         code=code("partition"),
     shell:
         "confide partition --spec {params.spec:q} --points {input.points} --copies {input.copies} --spans {input.spans} "
-        "--tokenizer {input.tokenizer} --original {output.original} --redacted {output.redacted} --threads {threads} > {log} 2>&1"
+        "--tokenizer {input.tokenizer} --original {output.original} --redacted {output.redacted} {params.share} "
+        "--threads {threads} > {log} 2>&1"
 
 
 # What the processed text shows of a secret: masked in the raw text, does anything change that training reads?

@@ -6,7 +6,6 @@ the text as it was and the gold secrets, for other methods and for evaluation. N
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +43,15 @@ def write_partitions(parts: Iterable[Partition], original: Path, redacted: Path)
     Guarantees: redacted.safetensors depends on the redacted views alone, byte for byte.
     """
     parts = iter(parts)
-    head = list(islice(parts, 1))
-    more = LEARNED if any(part.original.learned is not None for part in head) else {}
+    part = next(parts, None)
+    more = LEARNED if part is not None and part.original.learned is not None else {}
     first = Columns(original, ORIGINAL | more)
     second = Columns(redacted, REDACTED | more)
     domains: tuple[str, ...] = ()
     tokens = [0, 0]  # so far, of either view
     for columns in (first, second):
         columns.add(starts=np.zeros(1, np.int64))
-    for part in chain(head, parts):
+    while part is not None:
         views = (part.original, part.redacted)
         domains = part.domains
         for columns, view, before in zip((first, second), views, tokens, strict=True):
@@ -65,6 +64,8 @@ def write_partitions(parts: Iterable[Partition], original: Path, redacted: Path)
             private_tokens=part.redacted.private, **{name: getattr(part, name) for name in fields}
         )
         tokens = [before + len(view.ids) for before, view in zip(tokens, views, strict=True)]
+        del views, view, part  # a part is gone before the next one is made
+        part = next(parts, None)
     first.write()
     second.write({"domains": orjson.dumps(list(domains)).decode()})
 

@@ -226,10 +226,12 @@ def build(tokenizer: Tokenizer, rows: Iterator[Row], learn: Learn = "all") -> Pa
     return builder(tokenizer, learn)(rows).partition
 
 
-def joined(parts: Iterable[Part]) -> Iterator[Partition]:
-    """The parts in order, domains and owners numbered by their first appearance in all of them."""
+def joined(parts: Iterable[Part], owners: dict[str, int]) -> Iterator[Partition]:
+    """The parts in order, domains and owners numbered by their first appearance in all of them.
+
+    `owners`: gets the numbers of all owners' names.
+    """
     domains: dict[str, int] = {}
-    owners: dict[str, int] = {}
     for part, names in parts:
         domain = _renumbered(part.domain, part.domains, domains)
         yield replace(
@@ -238,6 +240,7 @@ def joined(parts: Iterable[Part]) -> Iterator[Partition]:
             owner=_renumbered(part.owner, names, owners),
             domains=tuple(domains),
         )
+        del part  # before the next one is made
 
 
 def _renumbered(numbers: np.ndarray, names: tuple[str, ...], known: dict[str, int]) -> np.ndarray:

@@ -9,6 +9,7 @@ Where there is one process, it is this one.
 import ctypes
 import gc
 import os
+import re
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +29,7 @@ SIZE = 4 << 20
 # In each process of a pool.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 PR_SET_PDEATHSIG = 1  # prctl.h
+SHARE = re.compile(r"([1-9]\d{0,8})-of-([1-9]\d{0,8})")  # as Snakemake numbers them
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -46,6 +48,26 @@ def shards(path: Path) -> list[Range]:
         while edges[-1] + SIZE < size:
             edges.append(line_from(file, edges[-1] + SIZE))
     return [Range(path, *edge) for edge in zip(edges, [*edges[1:], None], strict=True)]
+
+
+def of_share(ranges: list[Range], share: str | None) -> list[Range]:
+    """The ranges that fall to one of several jobs, which may run on several machines.
+
+    `share`: "2-of-8" is the second of eight, None all of them. Shares follow one another as their
+    numbers do; one that no range falls to is an empty range. InputError for other words.
+    """
+    if share is None:
+        return ranges
+    numbers = SHARE.fullmatch(share)
+    if numbers is None or int(numbers[1]) > int(numbers[2]):
+        raise InputError("expected a share such as 2-of-8", key="share", value=share)
+    number, count = int(numbers[1]), int(numbers[2])
+    first = (number - 1) * len(ranges) // count
+    last = number * len(ranges) // count
+    if first == last:
+        start = ranges[first].start
+        return [Range(ranges[first].path, start, start)]
+    return ranges[first:last]
 
 
 def scatter(

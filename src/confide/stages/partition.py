@@ -12,9 +12,9 @@ from confide.data.partition_columns import part_of
 from confide.data.partition_files import write_partitions
 from confide.data.partitioning import Part, Raw, builder, joined, remembering, rows
 from confide.files import columns
-from confide.files.io import Range
+from confide.files.io import Range, write_json
 from confide.files.rows import Copy, Found, Join, read_rows, stretch
-from confide.files.shards import no_collection, scatter, shards
+from confide.files.shards import no_collection, of_share, scatter, shards
 from confide.specs import PartitionSpec
 from confide.text.tokenizer import load
 
@@ -28,19 +28,29 @@ def partition(
     tokenizer: Path,
     original: Path,
     redacted: Path,
+    share: str | None = None,
+    owners: Path | None = None,
     threads: int = 1,
 ) -> None:
     """Write the original and the redacted view.
 
     InputError if copies or spans do not belong to the points.
 
-    `threads`: processes. Memory: a few shards, and the names of owners.
+    share: of the points, such as 2-of-8; `confide gather` puts shares together
+    owners: file for the names of owners in the order of their numbers, which `gather` needs
+    threads: processes
+
+    Memory: a few shards, and the names of owners.
     Guarantees: the redacted file depends on the redacted texts alone. Masking, in the raw text, a
     secret that the policy finds leaves it the same byte for byte; one that only the conservative
     policy notices changes one point, which is private on both sides.
     """
-    parts = scatter(lambda: part_in(spec, copies, spans, tokenizer), shards(points), threads)
-    write_partitions(joined(parts), original, redacted)
+    ranges = of_share(shards(points), share)
+    parts = scatter(lambda: part_in(spec, copies, spans, tokenizer), ranges, threads)
+    numbers: dict[str, int] = {}
+    write_partitions(joined(parts, numbers), original, redacted)
+    if owners is not None:
+        write_json(owners, list(numbers))
 
 
 def part_in(

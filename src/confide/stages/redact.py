@@ -17,7 +17,7 @@ from confide.data.redaction import Finding, batch_finder_of, column_finder_of
 from confide.files import arrays, columns
 from confide.files.io import Range, dump_lines, write_pieces
 from confide.files.rows import located_rows
-from confide.files.shards import no_collection, scatter, shards
+from confide.files.shards import no_collection, of_share, scatter, shards
 from confide.output.escaping import warn
 from confide.specs import RedactSpec
 
@@ -29,20 +29,27 @@ Columns = Callable[[pa.StringArray], list[Finding]]
 Rows = Iterator[tuple[int, tuple[str, str]]]  # byte at which the point begins, key and text
 
 
-def redact(spec: RedactSpec, *, points: Path, output: Path, threads: int = 1) -> None:
+def redact(
+    spec: RedactSpec, *, points: Path, output: Path, share: str | None = None, threads: int = 1
+) -> None:
     """Write {"key", "spans", "conservative", "at"} for each point of which a policy says something.
 
     That is a span or a conservative hit; lines are in file order.
 
-    "at" is the byte of the points' file at which the point begins. `threads`: processes, each with
-    policies of its own.
+    "at" is the byte of the points' file at which the point begins.
+
+    share: of the points, such as 2-of-8; the files of all shares, one after the other, are the
+    file of all points
+    threads: processes, each with policies of its own
+
     Guarantees: fails closed; a text on which a policy raises counts as a conservative hit.
     """
     failures = 0
 
     def pieces() -> Iterator[bytes]:
         nonlocal failures
-        for lines, failed in scatter(lambda: finder_in(spec), shards(points), threads):
+        ranges = of_share(shards(points), share)
+        for lines, failed in scatter(lambda: finder_in(spec), ranges, threads):
             failures += failed
             yield lines
 

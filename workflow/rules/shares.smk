@@ -1,0 +1,80 @@
+# Redaction and tokenization on several nodes: `--set-scatter shares=8` makes eight jobs of each, one per share of the points,
+# and puts their files together. The bytes are those of one job. A share that failed, or whose node is lost, is made again alone.
+#
+# The other data stages read a corpus about as fast as its disk does, and run on one node, on `--set-threads split=8` cores.
+scattergather:
+    shares=1,
+
+
+SHARES = len(gather.shares("{scatteritem}"))
+
+if SHARES > 1:
+
+    ruleorder: gather_spans > redact
+    ruleorder: gather > partition
+
+    use rule redact as redact_share with:
+        output:
+            temp("data/work/{dataset}/g{gamma}/shares/{scatteritem}.jsonl"),
+        log:
+            "logs/redact/{dataset}-g{gamma}-{scatteritem}.log",
+        benchmark:
+            "logs/benchmarks/redact/{dataset}-g{gamma}-{scatteritem}.tsv"
+        params:
+            share="--share {scatteritem}",
+
+    rule gather_spans:
+        input:
+            gather.shares("data/work/{{dataset}}/g{{gamma}}/shares/{scatteritem}.jsonl"),
+        output:
+            "data/work/{dataset}/g{gamma}/spans.jsonl",
+        log:
+            "logs/gather_spans/{dataset}-g{gamma}.log",
+        benchmark:
+            "logs/benchmarks/gather_spans/{dataset}-g{gamma}.tsv"
+        shell:
+            "cat {input} > {output} 2> {log}"
+
+    use rule partition as partition_share with:
+        output:
+            original=temp(
+                "data/work/{dataset}/g{gamma}-{dedup}/shares/{scatteritem}/original.safetensors"
+            ),
+            redacted=temp(
+                "data/work/{dataset}/g{gamma}-{dedup}/shares/{scatteritem}/redacted.safetensors"
+            ),
+            owners=temp(
+                "data/work/{dataset}/g{gamma}-{dedup}/shares/{scatteritem}/owners.json"
+            ),
+        log:
+            "logs/partition/{dataset}-g{gamma}-{dedup}-{scatteritem}.log",
+        benchmark:
+            "logs/benchmarks/partition/{dataset}-g{gamma}-{dedup}-{scatteritem}.tsv"
+        params:
+            share=lambda w, output: f"--share {w.scatteritem} --owners {output.owners}",
+
+    rule gather:
+        input:
+            originals=gather.shares(
+                "data/work/{{dataset}}/g{{gamma}}-{{dedup}}/shares/{scatteritem}/original.safetensors"
+            ),
+            redacteds=gather.shares(
+                "data/work/{{dataset}}/g{{gamma}}-{{dedup}}/shares/{scatteritem}/redacted.safetensors"
+            ),
+            owners=gather.shares(
+                "data/work/{{dataset}}/g{{gamma}}-{{dedup}}/shares/{scatteritem}/owners.json"
+            ),
+        output:
+            original="data/work/{dataset}/g{gamma}-{dedup}/original.safetensors",
+            redacted="data/work/{dataset}/g{gamma}-{dedup}/redacted.safetensors",
+        log:
+            "logs/gather/{dataset}-g{gamma}-{dedup}.log",
+        benchmark:
+            "logs/benchmarks/gather/{dataset}-g{gamma}-{dedup}.tsv"
+        wildcard_constraints:
+            dedup="dedup|nodedup",
+        params:
+            code=code("gather"),
+        shell:
+            "confide gather --originals {input.originals} --redacteds {input.redacteds} --owners {input.owners} "
+            "--original {output.original} --redacted {output.redacted} > {log} 2>&1"
