@@ -123,22 +123,31 @@ def test_only_divided_stages_are_started_several_times(monkeypatch):
         called.append(processes)
 
     monkeypatch.delenv(launch.LAUNCHED, raising=False)
-    monkeypatch.setattr(launch, "launch", lambda *given: launched.append(given) or 0)
+    monkeypatch.setattr(
+        launch, "launch", lambda *given, **named: launched.append((*given, named)) or 0
+    )
     monkeypatch.setattr(cli, "stage", {"train": shared, "shadows": own}.get)
     flags = ["--output", "x", "--processes", "4"]
     assert cli.run("shadows", flags) == 0 and called == [4] and not launched
     assert cli.run("train", flags) == 0 and called == [4]
-    assert launched == [(4, ["train", *flags])]
+    assert launched == [({"processes": 4, "nodes": 1, "arguments": ["train", *flags]},)]
+    flags = ["--output", "x", "--nodes", "2"]
+    assert cli.run("train", flags) == 0 and called == [4]
+    assert launched[1:] == [({"processes": 1, "nodes": 2, "arguments": ["train", *flags]},)]
 
 
 @pytest.mark.parametrize("name", cli.STAGES)
 def test_every_stage_has_the_signature_that_the_command_line_needs(name):
     function = cli.stage(name)
     first, *others = inspect.signature(function).parameters.values()
-    assert first.name == "spec" and all(
-        parameter.kind is parameter.KEYWORD_ONLY for parameter in others
-    )
+    if name == "gather":  # puts files together, and has nothing to be told
+        others = [first, *others]
+    else:
+        assert first.name == "spec"
+    assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in others)
     for parameter in others:
+        if parameter.name == "share":
+            continue
         number = parameter.annotation is int and parameter.default is not parameter.empty
         assert number or parameter.annotation in (
             Path,

@@ -207,19 +207,21 @@ def run(name: str, arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog=f"confide {name}", description=description)
     add_flags(parser, function)
     if name in DIVIDED:
-        help_text = "that share the work, on as many cores or GPUs"
-        parser.add_argument("--processes", type=int, default=1, help=help_text)
+        of_node = "of each node that share the work, on as many cores or GPUs"
+        parser.add_argument("--processes", type=int, default=1, help=of_node)
+        of_job = "of a job of Slurm's, whose processes share the work"
+        parser.add_argument("--nodes", type=int, default=1, help=of_job)
     values = vars(parser.parse_args(arguments))
-    processes = values.pop("processes", 1) if name in DIVIDED else 1
+    divided = {key: values.pop(key) for key in ("processes", "nodes") if name in DIVIDED}
     for key, annotation in typing.get_type_hints(function).items():
         classes = spec_classes(annotation)
         if classes and values.get(key) is not None:
             values[key] = read_spec(classes, values[key])
-    if processes != 1:
+    if any(count != 1 for count in divided.values()):
         from confide.runtime.launch import LAUNCHED, launch
 
         if LAUNCHED not in os.environ:
-            return launch(processes, [name, *arguments])
+            return launch(**divided, arguments=[name, *arguments])
     function(**values)
     return 0
 

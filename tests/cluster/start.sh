@@ -1,7 +1,7 @@
 #!/bin/bash
 # A Slurm cluster on this machine, for the tests: start.sh FOLDER [CPUS [NODES]]; stop.sh FOLDER ends it.
 # Debian's packages, no systemd; all that it writes lies in FOLDER. Clients need SLURM_CONF=FOLDER/slurm.conf PATH=FOLDER/bin:$PATH.
-# Of several nodes each has a network, an address and a host name of its own; lose.sh FOLDER NODE kills all that runs on one.
+# Of several nodes each has a network, an address and a host name of its own; lose.sh FOLDER NODE kills all that runs on one, node.sh starts it.
 set -euo pipefail
 folder=$(realpath -m "${1:?usage: start.sh FOLDER [CPUS [NODES]]}")
 cpus=${2:-4} # of a node, whatever the machine has
@@ -90,9 +90,11 @@ ReturnToService=2
 MinJobAge=600
 PartitionName=main Nodes=$(IFS=,; echo "${list[*]}") Default=YES MaxTime=INFINITE State=UP DefMemPerCPU=500
 CONF
+echo "127.0.0.1 localhost" > "$folder/hosts"
 for number in "${!list[@]}"; do
   place=127.0.0.1
   [ "$nodes" = 1 ] || place=$subnet.$((number + 2))
+  echo "$place ${list[number]}" >> "$folder/hosts"
   echo "NodeName=${list[number]} NodeAddr=$place CPUs=$cpus RealMemory=64000 State=UNKNOWN" >> "$SLURM_CONF"
 done
 # Snakemake's job steps lose SLURM_CONF on the way to srun.
@@ -104,7 +106,7 @@ if [ "$nodes" = 1 ]; then
   slurmd
 else
   for node in "${list[@]}"; do
-    nsenter --net="/run/netns/$bridge-$node" unshare --uts sh -c "hostname $node && exec slurmd -N $node"
+    "$(dirname "$0")/node.sh" "$folder" "$node"
   done
 fi
 for _ in $(seq 60); do

@@ -66,7 +66,7 @@ def test_processes_of_one_model_import_nothing_from_the_folder_that_they_work_in
         (tmp_path / f"{name}.py").write_text("open('canary', 'w').close()\n")
     code = (
         "import sys; from confide.files import permissions; from confide.runtime import "
-        "launch; permissions.private(); sys.exit(launch.launch(2, ['--help']))"
+        "launch; permissions.private(); sys.exit(launch.launch(2, 1, ['--help']))"
     )
     environment = os.environ | {"PYTHONPATH": str(SRC), "PYTHONSAFEPATH": ""}
     command = [sys.executable, "-P", "-c", code]  # -P: of this process alone

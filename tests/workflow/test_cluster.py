@@ -1,6 +1,6 @@
 """A real Slurm of one node: the same bytes as without it, more memory for what ran out of it, a
-reason for what fails. One of three nodes, of which one is lost: the same bytes, and no share is
-made again but those that ran there.
+reason for what fails. One of three nodes: the same bytes where one is lost, whose shares alone are
+made again, and one model on all of them, with the ledger of one process.
 """
 
 import os
@@ -12,7 +12,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import load_file
 from same import differences
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.cluster]
@@ -20,6 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.cluster]
 SCRIPTS = Path(__file__).parents[1] / "cluster"
 PROFILE = ("--profile", "profiles/slurm")
 PUBLIC = "models/public/g0-s0/model.safetensors"
+DPSGD = "models/dpsgd/g0-s0/model.safetensors"
 
 
 def cluster(folder: Path, cpus: int, nodes: int) -> Iterator[Path]:
@@ -125,24 +128,33 @@ def running(slurm: Path, rule: str) -> dict[str, str]:
     return {made: node for made, node in pairs if made.startswith(f"rule_{rule}_")}
 
 
-def test_a_lost_node_costs_its_shares_alone(three_nodes, fresh, built, tmp_path):
-    project = fresh.copy(tmp_path / "project")
-    shared = ("prepare", "--set-scatter", "shares=3")
-    path = f"{three_nodes}/bin{os.pathsep}{project.environment['PATH']}"
-    lost: dict[str, str] = {}
-    with subprocess.Popen(
-        [*project.python, "snakemake", *shared, *PROFILE],
+def started(slurm: Path, project, *arguments: str) -> subprocess.Popen:
+    """A Snakemake that submits its jobs, and is not waited for."""
+    path = f"{slurm}/bin{os.pathsep}{project.environment['PATH']}"
+    return subprocess.Popen(
+        [*project.python, "snakemake", *arguments, *PROFILE],
         cwd=project.folder,
-        env=project.environment | {"PATH": path, "SLURM_CONF": str(three_nodes / "slurm.conf")},
+        env=project.environment | {"PATH": path, "SLURM_CONF": str(slurm / "slurm.conf")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    ) as snakemake:
+    )
+
+
+def states(slurm: Path) -> Counter[str]:
+    """How many jobs ended how, by Slurm's own record."""
+    lines = (slurm / "log/jobs.txt").read_text().splitlines()
+    return Counter(re.search(r"JobState=(\w+)", line)[1] for line in lines)
+
+
+def test_a_lost_node_costs_its_shares_alone(three_nodes, fresh, built, tmp_path):
+    project = fresh.copy(tmp_path / "project")
+    lost: dict[str, str] = {}
+    with started(three_nodes, project, "prepare", "--set-scatter", "shares=3") as snakemake:
         while not lost and snakemake.poll() is None:
             time.sleep(0.5)
             lost = running(three_nodes, "redact_share")
-        node = next(iter(lost.values()))
-        subprocess.run([SCRIPTS / "lose.sh", three_nodes, node], check=True)
+        subprocess.run([SCRIPTS / "lose.sh", three_nodes, next(iter(lost.values()))], check=True)
         output = snakemake.communicate()[0]
     assert snakemake.returncode == 0, output[-6000:]
     views = [
@@ -153,8 +165,61 @@ def test_a_lost_node_costs_its_shares_alone(three_nodes, fresh, built, tmp_path)
     for name in [*views, "data/work/sim/g0/spans.jsonl", "data/work/sim/g0.1/spans.jsonl"]:
         assert (project.folder / name).read_bytes() == (built.folder / name).read_bytes()
     assert not list(project.folder.glob("data/work/*/*/shares/*"))
-    ended = (three_nodes / "log/jobs.txt").read_text().splitlines()
-    states = Counter(re.search(r"JobState=(\w+)", line)[1] for line in ended)
-    assert states.keys() == {"COMPLETED", "NODE_FAIL"}
-    assert states["NODE_FAIL"] <= 2  # the node had two processors
-    assert states["COMPLETED"] == output.count("has been submitted with SLURM jobid")
+    ended = states(three_nodes)
+    assert ended.keys() == {"COMPLETED", "NODE_FAIL"}
+    assert ended["NODE_FAIL"] <= 2  # the node had two processors
+    assert ended["COMPLETED"] == output.count("has been submitted with SLURM jobid")
+
+
+def on_nodes(nodes: int) -> tuple[str, ...]:
+    """Options that train each model on several nodes."""
+    return ("--set-resources", f"train:nodes={nodes}", f"train:tasks={nodes}", "train:mpi=srun")
+
+
+def history(ledger: Path) -> list[str]:
+    """Lines of a ledger but for the last: that names the weights, which sums in another order move
+    by their last bits.
+    """
+    return ledger.read_text().splitlines()[:-1]
+
+
+@pytest.mark.parametrize("nodes", [2, 3])
+def test_one_model_on_several_nodes(three_nodes, fresh, built, tmp_path, nodes):
+    project = fresh.copy(tmp_path / "project")
+    submit(three_nodes, project, DPSGD, *on_nodes(nodes))
+    here = built.folder / DPSGD
+    there = project.folder / DPSGD
+    assert history(there.with_name("ledger.jsonl")) == history(here.with_name("ledger.jsonl"))
+    one = load_file(here)
+    several = load_file(there)
+    assert one.keys() == several.keys()
+    for name, values in one.items():
+        np.testing.assert_allclose(several[name], values, rtol=1e-3, atol=1e-3)
+    jobs = (three_nodes / "log/jobs.txt").read_text()
+    assert jobs.count(f"NodeCnt={nodes} ") == 1
+
+
+def test_training_goes_on_after_a_lost_node_came_back(three_nodes, fresh, tmp_path):
+    """As if nothing had been: the bytes are those of as many processes on one machine."""
+    project = fresh.copy(tmp_path / "project")
+    project.edit(
+        "params.yaml", "noisy_batch_size: 64, epochs: 2", "noisy_batch_size: 64, epochs: 400"
+    )
+    project.snakemake("prepare")
+    there = project.copy(tmp_path / "there")
+    project.snakemake(DPSGD, "--cores", "3", "--set-resources", "train:processes=3")
+    state = there.folder / ".checkpoints/dpsgd/g0-s0/state.safetensors"
+    with started(three_nodes, there, DPSGD, *on_nodes(3)) as snakemake:
+        while not state.exists() and snakemake.poll() is None:
+            time.sleep(0.1)
+        subprocess.run([SCRIPTS / "lose.sh", three_nodes, "n2"], check=True)
+        while not states(three_nodes) and snakemake.poll() is None:
+            time.sleep(0.5)
+        assert snakemake.poll() is None
+        subprocess.run([SCRIPTS / "node.sh", three_nodes, "n2"], check=True)
+        output = snakemake.communicate()[0]
+    assert snakemake.returncode == 0, output[-6000:]
+    for name in ("model.safetensors", "ledger.jsonl", "epochs.safetensors"):
+        one = (project.folder / DPSGD).with_name(name).read_bytes()
+        assert one == (there.folder / DPSGD).with_name(name).read_bytes(), name
+    assert states(three_nodes)["COMPLETED"] == 1 and len(states(three_nodes)) == 2

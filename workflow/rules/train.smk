@@ -21,14 +21,16 @@ rule train:
     resources:
         mem_mb=growing(4000),
         runtime=growing(720),
-        processes=1,  # --set-resources train:processes=4: on as many cores or GPUs; no parameter, so nothing is made again
+        # --set-resources train:processes=4: on as many cores or GPUs; no parameter, so nothing is made again
+        processes=1,
+        nodes=1,  # of Slurm: train:nodes=2 train:tasks=2 train:mpi=srun
     params:
         spec=lambda w: show(jobs.training(PARAMS, RUNS[w.run])),
         init=lambda w, input: flag("init", input.get("init")),
         init_ledger=lambda w, input: flag("init_ledger", input.get("init_ledger")),
         code=code("train"),
     shell:
-        "confide train --processes {resources.processes} --spec {params.spec:q} --original {input.original} --redacted {input.redacted} "
+        "confide train --processes {resources.processes} --nodes {resources.nodes} --spec {params.spec:q} --original {input.original} --redacted {input.redacted} "
         "--tokenizer {input.tokenizer} {params.init} {params.init_ledger} --checkpoint .checkpoints/{wildcards.run} "
         "--model {output.model} --config {output.config} --metrics {output.metrics} --ledger {output.ledger} "
         "--epochs {output.epochs} "

@@ -1,0 +1,119 @@
+"""One model on several nodes of a job of Slurm's.
+
+Here srun is a stand-in that starts the tasks of all nodes on this machine; test_cluster.py has a
+real one.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.stages.test_train import RECIPE, outputs, spec, vocabulary
+from tests.stages.test_train_processes import ENVIRONMENT, command
+
+__all__ = ["vocabulary"]
+pytestmark = pytest.mark.slow
+
+SRUN = f"""#!{sys.executable}
+import os
+import subprocess
+import sys
+
+place = sys.argv.index({sys.executable!r})
+options, task = sys.argv[1:place], sys.argv[place:]
+with open(os.environ["TOLD"], "w") as told:
+    print(*options, file=told)
+tasks = []
+for node in range(int(options[0].removeprefix("--nodes="))):
+    place = {{"SLURM_NODEID": str(node), "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1"}}
+    tasks.append(subprocess.Popen(task, env=os.environ | place))
+sys.exit(max(task.wait() for task in tasks))
+"""
+WRITTEN = ("model", "config", "ledger", "epochs")
+
+
+@pytest.fixture
+def slurm(tmp_path: Path) -> dict[str, str]:
+    """What a job of Slurm's with two nodes has in its environment."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "srun").write_text(SRUN)
+    (programs / "srun").chmod(0o755)
+    return ENVIRONMENT | {
+        "PATH": f"{programs}{os.pathsep}{ENVIRONMENT['PATH']}",
+        "TOLD": str(tmp_path / "told"),
+        "SLURM_JOB_ID": str(os.getpid()),
+    }
+
+
+def run(line: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess:
+    return subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_two_nodes_leave_the_files_of_two_processes(
+    slurm: dict[str, str], tmp_path: Path, vocabulary: Path
+) -> None:
+    wanted = spec("crt", device="cpu")
+    here = run(command(tmp_path / "here", vocabulary, wanted, "--processes", "2"), ENVIRONMENT)
+    assert here.returncode == 0, here.stderr
+    there = run(command(tmp_path / "there", vocabulary, wanted, "--nodes", "2"), slurm)
+    assert there.returncode == 0, there.stderr
+    for name in WRITTEN:
+        one, two = (outputs(tmp_path / folder)[name].read_bytes() for folder in ("here", "there"))
+        assert one == two, name
+    asked = "--nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=1 --kill-on-bad-exit"
+    assert (tmp_path / "told").read_text().split() == asked.split()
+
+
+@pytest.mark.nightly
+def test_two_processes_on_each_of_two_nodes_are_four(
+    slurm: dict[str, str], tmp_path: Path, vocabulary: Path
+) -> None:
+    wanted = spec("dpsgd", device="cpu")
+    here = run(command(tmp_path / "here", vocabulary, wanted, "--processes", "4"), ENVIRONMENT)
+    assert here.returncode == 0, here.stderr
+    more = ("--nodes", "2", "--processes", "2")
+    there = run(command(tmp_path / "there", vocabulary, wanted, *more), slurm)
+    assert there.returncode == 0, there.stderr
+    for name in WRITTEN:
+        one, two = (outputs(tmp_path / folder)[name].read_bytes() for folder in ("here", "there"))
+        assert one == two, name
+
+
+def test_an_error_on_two_nodes_is_one_line(
+    slurm: dict[str, str], tmp_path: Path, vocabulary: Path
+) -> None:
+    recipe = RECIPE.model_copy(
+        update={"lr": 1e38, "optimizer": "sgd", "exact_clip": None, "schedule": "constant"}
+    )
+    wild = spec("nonprivate", device="cpu").model_copy(update={"recipe": recipe})
+    ran = run(command(tmp_path / "wild", vocabulary, wild, "--nodes", "2"), slurm)
+    errors = [line for line in ran.stderr.splitlines() if "needs about" not in line]
+    assert ran.returncode == 2 and len(errors) == 1
+    assert "recipe.lr = 1e+38: diverged before update" in errors[0]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "job", "said"),
+    [
+        ("0", "1", "nodes = 0: is not a number of nodes"),
+        ("2", None, "nodes = 2: several need a job of Slurm's, and this is none"),
+    ],
+)
+def test_nodes_that_are_not_there_are_refused(
+    slurm: dict[str, str],
+    tmp_path: Path,
+    vocabulary: Path,
+    nodes: str,
+    job: str | None,
+    said: str,
+) -> None:
+    if job is None:
+        del slurm["SLURM_JOB_ID"]
+    line = command(tmp_path / "job", vocabulary, spec("crt", device="cpu"), "--nodes", nodes)
+    ran = run(line, slurm)
+    assert ran.returncode == 2 and ran.stderr.splitlines() == [f"confide train: error: {said}"]
+    assert not (tmp_path / "told").exists()
