@@ -137,6 +137,19 @@ def test_membership_band_is_hypergeometric(spec, results):
     assert bands(accuracy)[0] == pytest.approx([law.ppf(0.025) / 50, law.ppf(0.975) / 50])
 
 
+def test_membership_names_secrets_of_several_kinds(spec, results):
+    kinds = ["phone", "address"]
+    several = [
+        replace(
+            one, attacks=one.attacks | {"membership": one.attacks["membership"] | {"label": kinds}}
+        )
+        for one in results
+        if "membership" in one.attacks
+    ]
+    figure = FIGURES["membership"](spec, several)
+    assert "as many non-member address, phone secrets" in figure.caption
+
+
 @pytest.mark.parametrize("row", [0, 1])
 def test_tradeoff_puts_zero_and_infinity_beside_the_axis(spec, results, row):
     zero, finite, infinite = FIGURES["tradeoff"](spec, results).axes[3 * row : 3 * row + 3]
