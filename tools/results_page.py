@@ -32,6 +32,7 @@ ROW = ("name", "method", "gamma", "seed")
 DATES = KEPT / "dates.csv"
 CLAIMS = KEPT / "claims.csv"
 UNTRIED = "–"
+NOT_RUN = "not run"  # of a claim whose studies have no results in the folder
 MACHINE = (".seconds", ".peak_mb")
 
 
@@ -48,7 +49,8 @@ class Results:
         self.dates = {row["study"]: row["date"] for row in read(DATES)}
         made = folder / "summary/claims.csv"
         if made.is_file():
-            self.claims = merged(self.claims, read(made))
+            tried = [row for row in read(made) if row["verdict"] != NOT_RUN]
+            self.claims = merged(self.claims, tried)
 
     def has(self, study: str) -> bool:
         """Whether there are numbers of a study."""

@@ -162,7 +162,7 @@ def cell(group: list[Row], column: str) -> str:
     fewer = f" (n = {len(values)})" if len(values) < len(group) else ""
     if half == 0:
         return show(mean) + fewer
-    return f"{show(mean)} ± {f'{half:.2g}' if half < 1000 else show(half)}{fewer}"
+    return f"{show(mean)} ± {f'{half:.2g}' if half < 100 else show(half)}{fewer}"
 
 
 def show(value: float) -> str:
