@@ -12,12 +12,19 @@ NONE = Case("plain/g0-s0", "game", SKIPPED, float("inf"), says="nothing finite i
 
 
 def row(path: str, hits: int = 0, **labels: int) -> dict:
-    return {"path": path, "bytes": 1234567, "hits": hits, "labels": labels}
+    return {
+        "path": path,
+        "published": False,
+        "bytes": 1234567,
+        "hits": hits,
+        "labels": labels,
+    }
 
 
 def found(*rows: dict, warning: str | None = None) -> dict:
     totals = {
         "files": len(rows),
+        "published": 0,
         "bytes": 2_500_000,
         "hits": sum(one["hits"] for one in rows),
         "leaking_files": sum(one["hits"] > 0 for one in rows),
