@@ -105,9 +105,12 @@ def test_a_wrong_parameter_is_one_line(fresh, tmp_path):
 
 def test_processes_are_asked_for_by_a_resource(fresh):
     asked = ("-n", "--printshellcmds", "train_all")
-    assert "confide train --processes 1 --spec" in fresh.snakemake(*asked)
-    output = fresh.snakemake(*asked, "--set-resources", "train:processes=3")
-    assert "confide train --processes 3 --spec" in output and "--processes 1" not in output
+    assert "confide train --processes 1 --nodes 1 --spec" in fresh.snakemake(*asked)
+    several = ("--set-resources", "train:processes=3", "train:nodes=2")
+    output = fresh.snakemake(*asked, *several)
+    assert (
+        "confide train --processes 3 --nodes 2 --spec" in output and "--processes 1" not in output
+    )
 
 
 def test_results_without_records_are_refused(fresh, tmp_path):
