@@ -231,21 +231,33 @@ def flags_of(name: str, spec: dict[str, Any], paths: dict[str, Path], threads: i
     return flags if name in SINGLE else [*flags, "--threads", str(threads)]
 
 
+def alone(name: str, flags: list[str]) -> dict[str, float]:
+    """What `run` finds in a process of its own, which may have processes, unlike a Pool's."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(run, name, flags).result()
+
+
+def tokenizer() -> Any:
+    """A tokenizer of other dialogues."""
+    from confide.text.tokenizer import train_bpe
+
+    return train_bpe((text for turns in dialogues(0.5, seed=1) for text, _ in turns), 1024)
+
+
+def corpus(megabytes: float, folder: Path) -> float:
+    """Write so much raw text and a tokenizer; how many megabytes it is."""
+    from confide.text.tokenizer import save
+
+    save(tokenizer(), folder / "tokenizer.json")
+    return write_lines(megabytes, folder / "raw.jsonl")
+
+
 def measure(megabytes: float, point: str, threads: int, folder: Path) -> dict[str, Any]:
     """Run every stage on `megabytes` of text, cut into points, and print a line for each."""
-    from confide.text.tokenizer import save, train_bpe
-
-    size = write_lines(megabytes, folder / "raw.jsonl")
-    save(
-        train_bpe((text for turns in dialogues(0.5, seed=1) for text, _ in turns), 1024),
-        folder / "tokenizer.json",
-    )
+    size = corpus(megabytes, folder)
     results: dict[str, Any] = {}
     for name, spec, paths in jobs(folder, point):
-        with ProcessPoolExecutor(
-            1, get_context("spawn")
-        ) as pool:  # whose processes may have processes, unlike a Pool's
-            result = pool.submit(run, name, flags_of(name, spec, paths, threads)).result()
+        result = alone(name, flags_of(name, spec, paths, threads))
         speeds = {
             f"mb_per_{clock}_s": size / result[f"{clock}_seconds"] for clock in ("cpu", "wall")
         }

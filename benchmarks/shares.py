@@ -8,92 +8,79 @@ together, over the time of one job; with N shares it would be 1/N, were nothing 
 that of `data_stages.py`. That the bytes are those of one job is checked.
 """
 
-import os
-
-os.environ |= {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
-
 import argparse
 import json
 import shutil
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from data_stages import dialogues, flags_of, jobs, run, write_lines
+from data_stages import alone, corpus, flags_of, jobs
 from machine import machine
 
 from confide.files.io import sha256
 
-VIEWS = ("original", "redacted")
 BEFORE = ("split", "dedup")
+MADE = ("output", "original", "redacted")  # flags of what the two stages write
 GATHERED = {"originals": "original", "redacteds": "redacted", "owners": "owners"}  # by flag
 
 
-def alone(name: str, flags: list[str]) -> dict[str, float]:
-    """Processor and wall seconds and peak memory of a stage in a process of its own."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return pool.submit(run, name, flags).result()
-
-
-def put_together(parts: list[Path], whole: Path) -> dict[str, float]:
+def concatenated(parts: list[Path], made: dict[str, Path]) -> dict[str, float]:
     """Seconds of what `cat` does."""
     began = time.process_time()
-    with open(whole, "wb") as out:
+    with open(made["output"], "wb") as out:
         for part in parts:
             with open(part, "rb") as file:
                 shutil.copyfileobj(file, out, 1 << 20)
     return {"cpu_seconds": time.process_time() - began, "peak_mb": 0.0}
 
 
-def measure(megabytes: float, shares: int, folder: Path) -> dict[str, Any]:
-    """Time and memory of either stage, as one job and as several."""
-    from confide.text.tokenizer import save, train_bpe
+def gathered(folder: Path, shares: list[str], made: dict[str, Path]) -> dict[str, float]:
+    """Seconds and memory of `confide gather`."""
+    flags = [word for view, path in made.items() for word in (f"--{view}", str(path))]
+    for flag, kind in GATHERED.items():
+        flags += [f"--{flag}", *(str(folder / f"{share}.{kind}") for share in shares)]
+    return alone("gather", flags)
 
-    size = write_lines(megabytes, folder / "raw.jsonl")
-    texts = (text for turns in dialogues(0.5, seed=1) for text, _ in turns)
-    save(train_bpe(texts, 1024), folder / "tokenizer.json")
+
+def compared(
+    name: str, spec: dict[str, Any], paths: dict[str, Path], folder: Path, shares: list[str]
+) -> dict[str, Any]:
+    """One stage as one job and as several, whose bytes are the same."""
+    made = {flag: path for flag, path in paths.items() if flag in MADE}
+    one = alone(name, flags_of(name, spec, paths, 1))
+    whole = {flag: sha256(path) for flag, path in made.items()}
+    rows = []
+    for share in shares:
+        own = {flag: folder / f"{share}.{flag}" for flag in made}
+        flags = [*flags_of(name, spec, paths | own, 1), "--share", share]
+        if name == "partition":
+            flags += ["--owners", str(folder / f"{share}.owners")]
+        rows.append(alone(name, flags))
+    if name == "redact":
+        together = concatenated([folder / f"{share}.output" for share in shares], made)
+    else:
+        together = gathered(folder, shares, made)
+    assert {flag: sha256(path) for flag, path in made.items()} == whole, name
+    slowest = max(row["cpu_seconds"] for row in rows) + together["cpu_seconds"]
+    ratio = slowest / one["cpu_seconds"]
+    return {"one_job": one, "shares": rows, "together": together, "ratio": ratio}
+
+
+def measure(megabytes: float, count: int, folder: Path) -> dict[str, Any]:
+    """Time and memory of either stage, as one job and as several."""
+    size = corpus(megabytes, folder)
     stages = {name: (spec, paths) for name, spec, paths in jobs(folder, "turn")}
     for name in BEFORE:
         alone(name, flags_of(name, *stages[name], 1))
-    numbers = [f"{number + 1}-of-{shares}" for number in range(shares)]
+    shares = [f"{number + 1}-of-{count}" for number in range(count)]
     found: dict[str, Any] = {}
     for name in ("redact", "partition"):
-        spec, paths = stages[name]
-        made = {key: paths[key] for key in ("output", *VIEWS) if key in paths}
-        one = alone(name, flags_of(name, spec, paths, 1))
-        whole = {key: sha256(path) for key, path in made.items()}
-        rows = []
-        for share in numbers:
-            parts = {key: folder / f"{share}.{key}" for key in made}
-            flags = [*flags_of(name, spec, paths | parts, 1), "--share", share]
-            if name == "partition":
-                flags += ["--owners", str(folder / f"{share}.owners")]
-            rows.append(alone(name, flags))
-        if name == "redact":
-            together = put_together(
-                [folder / f"{share}.output" for share in numbers], made["output"]
-            )
-        else:
-            flags = []
-            for flag, kind in GATHERED.items():
-                flags += [f"--{flag}", *(str(folder / f"{share}.{kind}") for share in numbers)]
-            flags += [word for view in VIEWS for word in (f"--{view}", str(made[view]))]
-            together = alone("gather", flags)
-        assert {key: sha256(path) for key, path in made.items()} == whole, name
-        slowest = max(row["cpu_seconds"] for row in rows) + together["cpu_seconds"]
-        found[name] = {
-            "one_job": one,
-            "shares": rows,
-            "together": together,
-            "ratio": slowest / one["cpu_seconds"],
-        }
-        print(
-            f"{name:10} {size:6.0f} MB in {shares} shares: {found[name]['ratio']:.2f}", flush=True
-        )
-    return {"megabytes": size, "shares": shares, "stages": found}
+        found[name] = compared(name, *stages[name], folder, shares)
+        ratio = found[name]["ratio"]
+        print(f"{name:10} {size:6.0f} MB in {count} shares: {ratio:.2f}", flush=True)
+    return {"megabytes": size, "shares": count, "stages": found}
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from data_stages import POINTS, dialogues, flags_of, jobs, write_lines
+from data_stages import POINTS, flags_of, jobs, tokenizer, write_lines
 from machine import machine
 
 HERE = Path(__file__).resolve().parent
@@ -63,17 +63,16 @@ def written(name: str, paths: dict[str, Path], inputs: set[Path]) -> Iterator[st
 
 def compare(sources: dict[str, Path], mb: float, point: str, rounds: int, folder: Path) -> Any:
     """Every stage of both versions on `mb` megabytes of text, cut into points."""
-    from confide.text.tokenizer import save, train_bpe
+    from confide.text.tokenizer import save
 
-    turns = (text for some in dialogues(0.5, seed=1) for text, _ in some)
-    tokenizer = train_bpe(turns, 1024)
+    one_for_both = tokenizer()
     raw = folder / "raw.jsonl"
     size = write_lines(mb, raw)
     work = {}
     for version in sources:
         at = folder / version
         at.mkdir()
-        save(tokenizer, at / "tokenizer.json")
+        save(one_for_both, at / "tokenizer.json")
         os.link(raw, at / "raw.jsonl")
         work[version] = list(jobs(at, point))
     stages: dict[str, Any] = {}

@@ -212,7 +212,8 @@ def run(name: str, arguments: list[str]) -> int:
         of_job = "of a job of Slurm's, whose processes share the work"
         parser.add_argument("--nodes", type=int, default=1, help=of_job)
     values = vars(parser.parse_args(arguments))
-    divided = {key: values.pop(key) for key in ("processes", "nodes") if name in DIVIDED}
+    counts = ("processes", "nodes") if name in DIVIDED else ()
+    divided = {key: values.pop(key) for key in counts}
     for key, annotation in typing.get_type_hints(function).items():
         classes = spec_classes(annotation)
         if classes and values.get(key) is not None:

@@ -110,17 +110,26 @@ def with_gold(index: int, row: dict) -> dict:
     )
 
 
+# A corpus, how its lines end and what stands between them, and the size of shards.
+CUT = {
+    "rows": st.lists(fields, max_size=40),
+    "end": st.sampled_from(["\n", "\r\n"]),
+    "blank": st.integers(0, 3),
+    "size": st.sampled_from([1, 200, 700]),
+}
+
+
+def written(folders: pytest.TempPathFactory, rows: list[dict], end: str, blank: int) -> Path:
+    """A folder of its own with the points and a tokenizer."""
+    folder = folders.mktemp("s")
+    write(folder, [with_gold(index, row) for index, row in enumerate(rows)], end, blank)
+    return folder
+
+
 @settings(max_examples=20)
-@given(
-    st.lists(fields, max_size=40),
-    st.sampled_from(["\n", "\r\n"]),
-    st.integers(0, 3),
-    st.sampled_from([1, 200, 700]),
-)
+@given(**CUT)
 def test_the_size_of_shards_does_not_show(tmp_path_factory, rows, end, blank, size):
-    points = [with_gold(index, row) for index, row in enumerate(rows)]
-    folder = tmp_path_factory.mktemp("s")
-    write(folder, points, end, blank)
+    folder = written(tmp_path_factory, rows, end, blank)
     whole = chain(folder, 1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shards, "SIZE", size)
@@ -129,17 +138,9 @@ def test_the_size_of_shards_does_not_show(tmp_path_factory, rows, end, blank, si
 
 
 @settings(max_examples=20)
-@given(
-    st.lists(fields, max_size=40),
-    st.sampled_from(["\n", "\r\n"]),
-    st.integers(0, 3),
-    st.sampled_from([1, 200, 700]),
-    st.integers(1, 7),
-)
+@given(**CUT, count=st.integers(1, 7))
 def test_the_number_of_jobs_does_not_show(tmp_path_factory, rows, end, blank, size, count):
-    points = [with_gold(index, row) for index, row in enumerate(rows)]
-    folder = tmp_path_factory.mktemp("s")
-    write(folder, points, end, blank)
+    folder = written(tmp_path_factory, rows, end, blank)
     whole = chain(folder, 1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shards, "SIZE", size)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from confide.specs import TrainSpec
 from tests.stages.test_train import RECIPE, outputs, spec, vocabulary
 from tests.stages.test_train_processes import ENVIRONMENT, command
 
@@ -53,17 +54,32 @@ def run(line: list[str], environment: dict[str, str]) -> subprocess.CompletedPro
     return subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
 
 
+def same_files(
+    folder: Path,
+    vocabulary: Path,
+    slurm: dict[str, str],
+    wanted: TrainSpec,
+    *,
+    processes: int,
+    of_each_node: int,
+) -> bool:
+    """Whether so many processes of one machine leave the bytes that those of two nodes leave."""
+    alone = command(folder / "here", vocabulary, wanted, "--processes", str(processes))
+    several = ("--nodes", "2", "--processes", str(of_each_node))
+    on_nodes = command(folder / "there", vocabulary, wanted, *several)
+    for line, environment in ((alone, ENVIRONMENT), (on_nodes, slurm)):
+        ran = run(line, environment)
+        assert ran.returncode == 0, ran.stderr
+    here = outputs(folder / "here")
+    there = outputs(folder / "there")
+    return all(here[name].read_bytes() == there[name].read_bytes() for name in WRITTEN)
+
+
 def test_two_nodes_leave_the_files_of_two_processes(
     slurm: dict[str, str], tmp_path: Path, vocabulary: Path
 ) -> None:
     wanted = spec("crt", device="cpu")
-    here = run(command(tmp_path / "here", vocabulary, wanted, "--processes", "2"), ENVIRONMENT)
-    assert here.returncode == 0, here.stderr
-    there = run(command(tmp_path / "there", vocabulary, wanted, "--nodes", "2"), slurm)
-    assert there.returncode == 0, there.stderr
-    for name in WRITTEN:
-        one, two = (outputs(tmp_path / folder)[name].read_bytes() for folder in ("here", "there"))
-        assert one == two, name
+    assert same_files(tmp_path, vocabulary, slurm, wanted, processes=2, of_each_node=1)
     asked = "--nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=1 --kill-on-bad-exit"
     assert (tmp_path / "told").read_text().split() == asked.split()
 
@@ -73,14 +89,7 @@ def test_two_processes_on_each_of_two_nodes_are_four(
     slurm: dict[str, str], tmp_path: Path, vocabulary: Path
 ) -> None:
     wanted = spec("dpsgd", device="cpu")
-    here = run(command(tmp_path / "here", vocabulary, wanted, "--processes", "4"), ENVIRONMENT)
-    assert here.returncode == 0, here.stderr
-    more = ("--nodes", "2", "--processes", "2")
-    there = run(command(tmp_path / "there", vocabulary, wanted, *more), slurm)
-    assert there.returncode == 0, there.stderr
-    for name in WRITTEN:
-        one, two = (outputs(tmp_path / folder)[name].read_bytes() for folder in ("here", "there"))
-        assert one == two, name
+    assert same_files(tmp_path, vocabulary, slurm, wanted, processes=4, of_each_node=2)
 
 
 def test_an_error_on_two_nodes_is_one_line(

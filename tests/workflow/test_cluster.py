@@ -17,6 +17,8 @@ import pytest
 from safetensors.numpy import load_file
 from same import differences
 
+from tests.stages.test_train import history
+
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.cluster]
 
 SCRIPTS = Path(__file__).parents[1] / "cluster"
@@ -51,12 +53,15 @@ def three_nodes(tmp_path):
     yield from cluster(tmp_path / "slurm", cpus=2, nodes=3)
 
 
+def client(slurm: Path, project) -> dict[str, str]:
+    """Variables of a program that submits to the cluster."""
+    path = f"{slurm}/bin{os.pathsep}{project.environment['PATH']}"
+    return {"PATH": path, "SLURM_CONF": str(slurm / "slurm.conf")}
+
+
 def submit(slurm: Path, project, *arguments: str, **options) -> str:
     """Output of a Snakemake that submits its jobs."""
-    path = f"{slurm}/bin{os.pathsep}{project.environment['PATH']}"
-    return project.snakemake(
-        *PROFILE, *arguments, PATH=path, SLURM_CONF=str(slurm / "slurm.conf"), **options
-    )
+    return project.snakemake(*PROFILE, *arguments, **client(slurm, project), **options)
 
 
 def accounted(slurm: Path, project) -> list[tuple[str, int]]:
@@ -130,21 +135,19 @@ def running(slurm: Path, rule: str) -> dict[str, str]:
 
 def started(slurm: Path, project, *arguments: str) -> subprocess.Popen:
     """A Snakemake that submits its jobs, and is not waited for."""
-    path = f"{slurm}/bin{os.pathsep}{project.environment['PATH']}"
     return subprocess.Popen(
         [*project.python, "snakemake", *arguments, *PROFILE],
         cwd=project.folder,
-        env=project.environment | {"PATH": path, "SLURM_CONF": str(slurm / "slurm.conf")},
+        env=project.environment | client(slurm, project),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
 
 
-def states(slurm: Path) -> Counter[str]:
-    """How many jobs ended how, by Slurm's own record."""
-    lines = (slurm / "log/jobs.txt").read_text().splitlines()
-    return Counter(re.search(r"JobState=(\w+)", line)[1] for line in lines)
+def states(slurm: Path, project) -> Counter[str]:
+    """How many of the project's submissions ended how."""
+    return Counter(state for state, _ in accounted(slurm, project))
 
 
 def test_a_lost_node_costs_its_shares_alone(three_nodes, fresh, built, tmp_path):
@@ -165,7 +168,7 @@ def test_a_lost_node_costs_its_shares_alone(three_nodes, fresh, built, tmp_path)
     for name in [*views, "data/work/sim/g0/spans.jsonl", "data/work/sim/g0.1/spans.jsonl"]:
         assert (project.folder / name).read_bytes() == (built.folder / name).read_bytes()
     assert not list(project.folder.glob("data/work/*/*/shares/*"))
-    ended = states(three_nodes)
+    ended = states(three_nodes, project)
     assert ended.keys() == {"COMPLETED", "NODE_FAIL"}
     assert ended["NODE_FAIL"] <= 2  # the node had two processors
     assert ended["COMPLETED"] == output.count("has been submitted with SLURM jobid")
@@ -174,13 +177,6 @@ def test_a_lost_node_costs_its_shares_alone(three_nodes, fresh, built, tmp_path)
 def on_nodes(nodes: int) -> tuple[str, ...]:
     """Options that train each model on several nodes."""
     return ("--set-resources", f"train:nodes={nodes}", f"train:tasks={nodes}", "train:mpi=srun")
-
-
-def history(ledger: Path) -> list[str]:
-    """Lines of a ledger but for the last: that names the weights, which sums in another order move
-    by their last bits.
-    """
-    return ledger.read_text().splitlines()[:-1]
 
 
 @pytest.mark.parametrize("nodes", [2, 3])
@@ -213,7 +209,7 @@ def test_training_goes_on_after_a_lost_node_came_back(three_nodes, fresh, tmp_pa
         while not state.exists() and snakemake.poll() is None:
             time.sleep(0.1)
         subprocess.run([SCRIPTS / "lose.sh", three_nodes, "n2"], check=True)
-        while not states(three_nodes) and snakemake.poll() is None:
+        while not states(three_nodes, there) and snakemake.poll() is None:
             time.sleep(0.5)
         assert snakemake.poll() is None
         subprocess.run([SCRIPTS / "node.sh", three_nodes, "n2"], check=True)
@@ -222,4 +218,5 @@ def test_training_goes_on_after_a_lost_node_came_back(three_nodes, fresh, tmp_pa
     for name in ("model.safetensors", "ledger.jsonl", "epochs.safetensors"):
         one = (project.folder / DPSGD).with_name(name).read_bytes()
         assert one == (there.folder / DPSGD).with_name(name).read_bytes(), name
-    assert states(three_nodes)["COMPLETED"] == 1 and len(states(three_nodes)) == 2
+    ended = states(three_nodes, there)
+    assert ended["COMPLETED"] == 1 and len(ended) == 2

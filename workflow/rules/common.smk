@@ -25,7 +25,7 @@ if CHECKED_OUT:
 from confide.config import jobs, pulled, studies
 from confide.config.params import FILE, load_layers
 from confide.errors import InputError
-from confide.files import permissions
+from confide.files import packages, permissions
 from confide.output import escaping
 from confide.provenance import snakemake_internals
 from confide.provenance.code_hash import code_hash
@@ -203,7 +203,7 @@ def packaged(source):
     """The folder of a pretrained model that the workflow itself makes, if it is one."""
     return (
         {"pretrained": source}
-        if source and source.startswith("data/raw/pretrained/")
+        if source and source.startswith(packages.FOLDER)
         else {}
     )
 
