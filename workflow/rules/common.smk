@@ -202,9 +202,7 @@ def tokenizer_files(spec):
 def packaged(source):
     """The folder of a pretrained model that the workflow itself makes, if it is one."""
     return (
-        {"pretrained": source}
-        if source and source.startswith(packages.FOLDER)
-        else {}
+        {"pretrained": source} if source and source.startswith(packages.FOLDER) else {}
     )
 
 
