@@ -68,7 +68,7 @@ def test_every_method_is_there_at_every_budget_and_reads_as_often(params):
         methods = {"jft", "schedule"} | (
             {"selective"} if params.models[row.model].kind == "lstm" else set()
         )
-        assert ours == {(method, dedup) for method in methods for dedup in (False, True)}
+        assert ours == {("behind_cover", True)}
         assert {method for method, covered, _ in noised if not covered} == {
             "dpsgd",
             "crt",
@@ -84,7 +84,7 @@ def test_only_a_cover_is_one(params):
     spec = studies.leaderboard(params, "leaderboard")
     for panel in spec.panels:
         for run in panel.runs:
-            assert run.covered is ("_cover_" in run.name or "_once_" in run.name), run.name
+            assert run.covered is ("_cover_" in run.name), run.name
             assert run.covered is run.dataset.endswith("_covered")
 
 

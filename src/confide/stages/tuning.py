@@ -8,7 +8,7 @@ from confide.files.io import read_jsonl, write_text
 from confide.report.tables.table import Row, as_csv
 from confide.specs import TrialSpec, TuningSpec
 
-SETTINGS = ("lr", "noisy_lr", "batch_size", "noisy_batch_size", "epochs", "noisy_epochs")
+SETTINGS = ("lr", "noisy_lr", "batch_size", "noisy_batch_size", "epochs", "noisy_epochs", "average")
 SCORE = "valid_ppl"
 
 
@@ -39,7 +39,7 @@ def tuning(spec: TuningSpec, *, models: Path, output: Path) -> None:
 def method_of(trial: TrialSpec) -> tuple[str, ...]:
     """What trials of one method have in common, in words."""
     words = [trial.method]
-    words += ["behind a cover"] if trial.covered else []
+    words += ["behind a cover"] if trial.covered and trial.method != "behind_cover" else []
     words += ["deduplicated"] if trial.dedup else []
     return tuple(words)
 

@@ -75,12 +75,12 @@ class Entry:
     def label(self) -> str:
         """What tables call it."""
         run = self.first
-        words = [look(run.method).label]
-        if run.covered:
-            words.append("behind a cover" + (", deduplicated" if run.dedup else ""))
-        if run.variant is not None:
-            words.append(f"({run.variant})")
-        return " ".join(words)
+        label = look(run.method).label
+        if run.covered and run.method != "behind_cover":
+            label += " behind a cover"
+        if run.covered and run.dedup:
+            label += ", deduplicated"
+        return label if run.variant is None else f"{label} ({run.variant})"
 
     @property
     def family(self) -> tuple[object, ...]:
