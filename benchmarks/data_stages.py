@@ -252,12 +252,22 @@ def corpus(megabytes: float, folder: Path) -> float:
     return write_lines(megabytes, folder / "raw.jsonl")
 
 
+def sizes(paths: dict[str, Path]) -> dict[str, int]:
+    """Bytes of those files that are there."""
+    return {flag: path.stat().st_size for flag, path in paths.items() if path.is_file()}
+
+
 def measure(megabytes: float, point: str, threads: int, folder: Path) -> dict[str, Any]:
     """Run every stage on `megabytes` of text, cut into points, and print a line for each."""
     size = corpus(megabytes, folder)
     results: dict[str, Any] = {}
     for name, spec, paths in jobs(folder, point):
+        before = sizes(paths)
         result = alone(name, flags_of(name, spec, paths, threads))
+        written = {flag: size for flag, size in sizes(paths).items() if flag not in before}
+        raw = (folder / "raw.jsonl").stat().st_size if name == "split" else 0
+        result["read_mb"] = (raw + sum(before.values())) / 1e6
+        result["written_mb"] = sum(written.values()) / 1e6
         speeds = {
             f"mb_per_{clock}_s": size / result[f"{clock}_seconds"] for clock in ("cpu", "wall")
         }

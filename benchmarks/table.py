@@ -178,8 +178,6 @@ def selective() -> Iterator[str]:
 
 
 POINTS = {"turn": "turns of 54 bytes", "dialogue": "dialogues of 640 bytes, five secrets"}
-ESTIMATED = 10_000  # megabytes
-CORES = 16
 
 
 def data_stages() -> Iterator[str]:
@@ -207,26 +205,42 @@ def data_stages() -> Iterator[str]:
         for name in next(iter(largest.values()))["stages"]
     ]
     yield from table(("stage", *(POINTS[point] for point in largest)), rows)
-    yield from (f"At these speeds 10 GB take {CORES} cores:", "")
-    for point, case in largest.items():
-        minutes, disk, memory = estimate(case)
-        yield f"- {POINTS[point]}: {minutes} minutes, {disk} GB of disk, {memory} GB of memory"
-    yield ""
 
 
-def estimate(case: dict[str, Any]) -> tuple[str, str, str]:
-    """Minutes, disk and memory: time and disk in proportion to the text, memory as it is."""
-    times_larger = ESTIMATED / case["megabytes"]
-    alone = {name: row for name, row in case["stages"].items() if name in ("plant", "neighbours")}
-    shared = sum(row["cpu_seconds"] for name, row in case["stages"].items() if name not in alone)
-    seconds = times_larger * (shared / CORES + sum(row["wall_seconds"] for row in alone.values()))
-    memory = (
-        CORES
-        * max(row["peak_mb"] for name, row in case["stages"].items() if name not in alone)
-        / 1000
+def plan() -> Iterator[str]:
+    """What a large corpus would take on a cluster."""
+    found = load("plan")
+    if found is None:
+        return
+    first = found["plans"][0]
+    yield from (
+        "### A large corpus, on paper",
+        "",
+        "`python benchmarks/plan.py`. Nothing of this was run: it is what was measured above, "
+        f"times the text, on {first['nodes']} nodes of {first['cores']} cores and a file system of "
+        f"{first['disk_mb_per_s']:,.0f} MB/s. Hours are a simulated schedule's; none takes less "
+        "than *at least*:",
+        "",
     )
-    disk = case["disk_mb"] * times_larger / 1000
-    return f"{seconds / 60:.0f}", f"{disk:.0f}", f"{memory:.1f}"
+    rows = [
+        (
+            f"{1000 * plan['terabytes']:,.0f} GB",
+            f"{plan['hours']:.1f}",
+            f"{plan['bound_hours']:.1f}",
+            f"{plan['core_hours']:,.0f}",
+            f"{plan['moved_tb']:.1f}",
+            f"{plan['written_tb']:.1f}",
+            f"{plan['jobs']}",
+        )
+        for plan in found["plans"]
+    ]
+    header = ("turns", "hours", "at least", "core-hours", "TB moved", "TB of disk", "jobs")
+    yield from table(header, rows)
+    last = found["plans"][-1]
+    stages = ", ".join(
+        f"{name} {begin:.1f} to {end:.1f}" for name, (begin, end) in last["stages"].items()
+    )
+    yield from (f"Hours of {1000 * last['terabytes']:,.0f} GB, by stage: {stages}.", "")
 
 
 def versions() -> Iterator[str]:
@@ -265,6 +279,7 @@ def page() -> str:
         *selective(),
         *data_stages(),
         *versions(),
+        *plan(),
     ]
     return "\n".join(lines).rstrip() + "\n"
 

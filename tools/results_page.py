@@ -1,5 +1,5 @@
-"""Write docs/results.md and the tables of docs/synthetic.md from the results of studies, so that no
-number there is typed.
+"""Write docs/results.md, and the tables of docs/cover.md and docs/synthetic.md, from the results of
+studies, so that no number there is typed.
 
     python tools/results_page.py [--results FOLDER]
 
@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs/results"
 PAGES = {
     "results.md.jinja": ROOT / "docs/results.md",
+    "cover.md.jinja": ROOT / "docs/cover.md",
     "synthetic.md.jinja": ROOT / "docs/synthetic.md",
 }
 ROW = ("name", "method", "gamma", "seed")
@@ -76,6 +77,34 @@ class Results:
     def value(self, study: str, name: str, column: str, gamma: float | None = None) -> str:
         """Mean over the seeds, with the half width of its 95 % interval."""
         return cell(self.group(study, name, gamma, column), column)
+
+    def difference(
+        self,
+        study: str,
+        names: tuple[str, str],
+        column: str,
+        gammas: tuple[float | None, float | None] = (None, None),
+    ) -> str:
+        """By how much the first row's number is larger than the second's, with its 95 % interval.
+
+        The mean over pairs of equal seeds; SystemExit where a seed has no pair.
+        """
+        first, second = (
+            self.by_seed(study, name, gamma, column)
+            for name, gamma in zip(names, gammas, strict=True)
+        )
+        if first.keys() != second.keys():
+            raise SystemExit(f"{study}: {names[0]} and {names[1]} have different seeds")
+        pairs = [{column: value - second[seed]} for seed, value in first.items()]
+        return cell(pairs, column)
+
+    def by_seed(
+        self, study: str, name: str, gamma: float | None, column: str
+    ) -> dict[float, float]:
+        """A row's number of each seed."""
+        seeds = self.group(study, name, gamma, "seed")
+        values = self.group(study, name, gamma, column)
+        return {seed["seed"]: value[column] for seed, value in zip(seeds, values, strict=True)}
 
     def table(
         self, study: str, columns: dict[str, str], rows: dict[str, tuple[str, float | None]]

@@ -51,6 +51,20 @@ def test_documented_numbers_are_a_metric_without_those_of_the_machine(copy):
     assert json.loads((copy / "results/crt_customersim.json").read_text()) == {"crt.g0.ppl": 1.5}
 
 
+def test_differences_are_of_equal_seeds(copy):
+    rows = [
+        {"name": name, "method": "m", "gamma": "0.0", "seed": seed, "ppl": ppl}
+        for name, seed, ppl in [("a", 1, 5), ("a", 0, 3), ("b", 0, 1), ("b", 1, 2), ("c", 0, 1)]
+    ]
+    made = copy / "made/studies/pairs/table.csv"
+    made.parent.mkdir(parents=True)
+    results_page.write(made, list(rows[0]), rows)
+    results = results_page.Results(copy / "made")
+    assert results.difference("pairs", ("a", "b"), "ppl") == "2.5 ± 6.4"
+    with pytest.raises(SystemExit, match="a and c have different seeds"):
+        results.difference("pairs", ("a", "c"), "ppl")
+
+
 def test_another_number_makes_another_page(copy):
     kept = copy / "results/crt_customersim.csv"
     kept.write_text(kept.read_text().replace("19.931", "18.765"))
