@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from confide.corpora import READERS, table_files
+from confide.corpora import READERS, table, table_files
 from confide.errors import InputError
 from confide.files import shards
 from confide.specs import CorpusSpec, LinesSpec, MessagesSpec, SplitSpec, TableSpec
@@ -123,6 +123,59 @@ def test_points_are_those_of_json_lines(tmp_path: Path, name: str) -> None:
     write(tmp_path / name)
     corpus = TableSpec(reader="table", path=str(tmp_path / name), **OWN, **options)
     assert points(corpus, tmp_path, threads=2) == by_lines(tmp_path, ROWS)
+
+
+def parquet_shards(folder: Path, names: Sequence[str]) -> None:
+    """ROWS in files of these names, in order, each of several row groups."""
+    folder.mkdir()
+    size = -(-len(ROWS) // len(names))
+    for number, name in enumerate(names):
+        part = arrow(ROWS).slice(number * size, size)
+        pq.write_table(part, folder / f"{name}.parquet", row_group_size=3)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("size", [1, 1000, 4 << 20])
+def test_shards_of_parquet_are_divided_and_give_the_same_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, size: int
+) -> None:
+    """As Spark, Ray and datatrove write them: names tell no split."""
+    parquet_shards(tmp_path / "shards", ["00000", "00001", "00002", "00003"])
+    monkeypatch.setattr(shards, "SIZE", size)
+    corpus = TableSpec(reader="table", path=str(tmp_path / "shards"), **OWN)
+    form = table.form_of(corpus)
+    parts = list(form.shards())
+    assert [line.number for part in parts for line in form.rows(part)] == [*range(1, len(ROWS) + 1)]
+    assert len(parts) >= 4 and (size > 1 or len(parts) > 8)
+    assert points(corpus, tmp_path, threads) == by_lines(tmp_path, ROWS)
+
+
+def test_the_row_of_a_later_group_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "SIZE", 1)
+    rows = pa.table({"text": ["a", "b", "c", "d", None, "f"]})
+    (tmp_path / "shards").mkdir()
+    pq.write_table(rows, tmp_path / "shards/0.parquet", row_group_size=2)
+    pq.write_table(rows.slice(0, 2), tmp_path / "shards/1.parquet")
+    corpus = TableSpec(reader="table", path=str(tmp_path / "shards"))
+    with pytest.raises(InputError, match=r"0\.parquet:5: text: has no text"):
+        points(corpus, tmp_path, threads=2)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_splits_of_names_of_divided_files_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    monkeypatch.setattr(shards, "SIZE", 1)
+    names = ["train-0", "validation-0", "test-0"]
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    for name in names:
+        pq.write_table(pa.table({"text": [name, name]}), folder / f"{name}.parquet")
+    corpus = TableSpec(reader="table", path=str(folder))
+    rows = [orjson.loads(line) for line in points(corpus, tmp_path, threads).splitlines()]
+    expected = {"train-0": "train", "validation-0": "valid", "test-0": "test"}
+    assert len(rows) == 6
+    assert all(row["split"] == expected[row["text"]] for row in rows)
 
 
 @pytest.mark.parametrize("name", ["plain.csv", "rows.parquet", "saved"])

@@ -4,14 +4,14 @@ The keys of a line are "text", "doc", "author", "domain", "split" and "spans". D
 into one split, by a keyed hash of their name; an author's documents go together, and so do
 documents that share an author with one another. A line's own "split" overrules the hash for all
 lines of its document. A large file is read in shards; a plan holds what one must know of the
-others. What is in UTF-16, or in tables, is read from one end to the other by one process.
+others. What is in UTF-16, CSV or Arrow is read from one end to the other by one process.
 """
 
 import contextlib
 import hashlib
 import re
 from collections import ChainMap, defaultdict
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -50,7 +50,10 @@ Said = tuple[str, str | None, SplitName | None]
 
 
 class Shard(NamedTuple):
-    """Some consecutive lines of the corpus, and the number of the first."""
+    """Some consecutive lines of the corpus, and the number of the first.
+
+    Of a table the range is of row groups of a Parquet file, or of all of it.
+    """
 
     range: Range
     number: int = 1
@@ -76,6 +79,14 @@ class Body(NamedTuple):
     text: str
     spans: tuple[Span, ...]
     answers: Ranges | None = None
+
+
+def line_shards(path: Path) -> Iterator[Shard]:
+    """The shards of a file of lines."""
+    number = 1
+    for shard in shards(path):
+        yield Shard(shard, number)
+        number += 0 if shard.end is None else count_lines(shard.path, shard.start, shard.end)
 
 
 def raw_lines(shard: Shard, encoding: Encoding | None = None) -> Iterator[Line]:
@@ -123,6 +134,8 @@ class Form(NamedTuple):
     named: Callable[[bytes], Named] | None = None
     usual: Callable[[bytes], tuple[Row, Body] | None] | None = None
     rows: Callable[[Shard], Iterator[Line]] = raw_lines
+    # how the corpus is divided; None: it cannot be
+    shards: Callable[[], Iterator[Shard]] | None = None
 
 
 def _plain(plan: "Plan", shard: Shard) -> Iterator[Record]:
@@ -231,15 +244,15 @@ def form_of(spec: OwnSpec) -> Form:
     path = Path(spec.path)
     if path.suffix.lower() in TABLES:
         raise InputError("is a table, which the reader table takes", file=path, key="reader")
-    return TEXTS._replace(rows=partial(raw_lines, encoding=spec.encoding))
+    return TEXTS._replace(rows=partial(raw_lines, encoding=spec.encoding), shards=shards_of(spec))
 
 
-def divisible(spec: OwnSpec) -> bool:
-    """Whether a file can be read in shards: neither a table can nor what is in UTF-16."""
+def shards_of(spec: OwnSpec) -> Callable[[], Iterator[Shard]] | None:
+    """How a file of lines is divided; None for what is in UTF-16, which cannot be."""
     path = Path(spec.path)
-    if path.is_dir() or path.suffix.lower() in TABLES:
-        return False
-    return codec_of(path, spec.encoding) not in ENDS
+    if path.is_dir() or codec_of(path, spec.encoding) in ENDS:
+        return None
+    return partial(line_shards, path)
 
 
 @dataclass(slots=True)
@@ -330,16 +343,8 @@ class Plan(NamedTuple):
         return is_named and self.digested(doc.encode()) in self.returning
 
 
-def parts(spec: OwnSpec) -> Iterator[Shard]:
-    """The shards of the corpus."""
-    number = 1
-    for shard in shards(Path(spec.path)):
-        yield Shard(shard, number)
-        number += 0 if shard.end is None else count_lines(shard.path, shard.start, shard.end)
-
-
-def plan(spec: OwnSpec, folder: Path, threads: int, form: Form = TEXTS) -> Plan:
-    """First passes, over lines that name a document.
+def plan(spec: OwnSpec, folder: Path, threads: int, form: Form, parts: Sequence[Shard]) -> Plan:
+    """First passes, over lines that name a document; `parts`: all shards of the corpus.
 
     Memory: documents in several shards, and those of several authors.
     """
@@ -348,9 +353,10 @@ def plan(spec: OwnSpec, folder: Path, threads: int, form: Form = TEXTS) -> Plan:
     digested = digest("hmac-sha1")
     if form.plain and path.suffix not in JSON:
         return Plan(spec, places, form=form)
-    buckets = Buckets(folder, size_of(path), KEYED)
+    size = sum(map(size_of, {part.range.path for part in parts}))
+    buckets = Buckets(folder, size, KEYED)
     notes: list[tuple[int, Said]] = []
-    for first, several in scatter(lambda: partial(_said, digested, form), parts(spec), threads):
+    for first, several in scatter(lambda: partial(_said, digested, form), parts, threads):
         buckets.add(first)
         notes += several
     # numpy gives strings without the zeros that they end in
@@ -361,7 +367,7 @@ def plan(spec: OwnSpec, folder: Path, threads: int, form: Form = TEXTS) -> Plan:
     )
     ready = Plan(spec, places, names, digested, form)
     if names:
-        shared = scatter(lambda: partial(_shared, ready), parts(spec), threads)
+        shared = scatter(lambda: partial(_shared, ready), parts, threads)
         notes = [note for some in shared for note in some]
     for number, note in notes:
         places.note(Line(path, number, b""), *note)

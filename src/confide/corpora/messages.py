@@ -16,7 +16,7 @@ from typing import Any
 
 from confide.corpora import lines
 from confide.corpora.lines import Body, Form, Line, Row
-from confide.corpora.table import table_lines
+from confide.corpora.table import shards_of, table_lines
 from confide.corpora.table_files import Reading, columns, pieces
 from confide.errors import InputError
 from confide.provenance.artefacts import place_of
@@ -42,12 +42,13 @@ def read(spec: MessagesSpec, raw: Path | None = None) -> Iterator[Record]:
 def form_of(spec: MessagesSpec) -> Form:
     """How a line is read. The template is opened once in each process, when it is first needed."""
     parse = partial(lines.parsed, keys=KEYS, body="messages")
-    rows = partial(lines.raw_lines, encoding=spec.encoding)
+    body_of = plain_body
+    if spec.template is not None:
+        body_of = partial(body, cache(partial(renderer, spec.template)))
     if is_table(spec):
-        rows = partial(rows_of, spec)
-    if spec.template is None:
-        return Form(parse, plain_body, rows=rows)
-    return Form(parse, partial(body, cache(partial(renderer, spec.template))), rows=rows)
+        return of_table(spec, Form(parse, body_of))
+    rows = partial(lines.raw_lines, encoding=spec.encoding)
+    return Form(parse, body_of, rows=rows, shards=lines.shards_of(spec))
 
 
 def is_table(spec: MessagesSpec) -> bool:
@@ -56,13 +57,16 @@ def is_table(spec: MessagesSpec) -> bool:
     return path.is_dir() or path.suffix.lower() in lines.TABLES
 
 
-def rows_of(spec: MessagesSpec, shard: lines.Shard) -> Iterator[Line]:
-    """Rows of a table that has a column `messages`, and may have others of these names."""
+def of_table(spec: MessagesSpec, form: Form) -> Form:
+    """How rows are found in a table with a column `messages`, and perhaps others of these names."""
     reading = Reading(encoding=spec.encoding)
-    first = pieces(shard.range.path, reading)[0]
-    there = columns(first.path, reading)
+    found = {piece.path: piece for piece in pieces(Path(spec.path), reading)}
+    there = columns(next(iter(found)), reading)
     column_by_key = {key: key for key in KEYS if key in there or key == "messages"}
-    yield from table_lines(column_by_key, reading, shard)
+    return form._replace(
+        rows=partial(table_lines, column_by_key, reading, found),
+        shards=shards_of(found, reading),
+    )
 
 
 def plain(messages: Sequence[Message]) -> Conversation:

@@ -1,10 +1,11 @@
 """The user's own table: CSV, TSV, Parquet, or a folder that `datasets` saved; a document a row.
 
 A row is read as a JSON line of the reader `lines`, with what the specification names as its keys,
-so that both give the same points. Only one process reads a table, whatever `--threads` says.
+so that both give the same points. Several processes divide the row groups of Parquet files; other
+tables are read by one, whatever `--threads` says.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,21 @@ import orjson
 
 from confide.corpora import lines
 from confide.corpora.lines import Form, Line, Shard
-from confide.corpora.table_files import SPLIT_NAMES, Piece, Reading, columns, pieces, rows
+from confide.corpora.table_files import (
+    PARQUET,
+    SPLIT_NAMES,
+    Piece,
+    Reading,
+    columns,
+    group_sizes,
+    is_csv,
+    pieces,
+    rows,
+)
 from confide.errors import InputError
 from confide.files import jsons
+from confide.files import shards as files_in_shards
+from confide.files.io import Range
 from confide.specs import TableSpec
 from confide.types import Record
 
@@ -38,9 +51,37 @@ def read(spec: TableSpec, raw: Path | None = None) -> Iterator[Record]:
 
 def form_of(spec: TableSpec) -> Form:
     """How rows are read."""
+    reading = reading_of(spec)
+    found = {piece.path: piece for piece in pieces(Path(spec.path), reading)}
     return lines.TEXTS._replace(
-        plain=False, rows=partial(table_lines, columns_of(spec), reading_of(spec))
+        plain=False,
+        rows=partial(table_lines, columns_of(spec), reading, found),
+        shards=shards_of(found, reading),
     )
+
+
+def shards_of(
+    found: Mapping[Path, Piece], reading: Reading
+) -> Callable[[], Iterator[Shard]] | None:
+    """How files are divided; None where one of them is not Parquet."""
+    parquet = all(path.suffix.lower() == PARQUET and not is_csv(path, reading) for path in found)
+    return partial(group_shards, list(found)) if parquet else None
+
+
+def group_shards(files: Sequence[Path]) -> Iterator[Shard]:
+    """Row groups of Parquet files, small ones together."""
+    number = 1
+    for path in files:
+        first = rows = size = 0
+        groups = group_sizes(path)
+        for group, (count, in_bytes) in enumerate(groups, 1):
+            rows += count
+            size += in_bytes
+            if size >= files_in_shards.SIZE or group == len(groups):
+                yield Shard(Range(path, first, group), number)
+                number += rows
+                first = group
+                rows = size = 0
 
 
 def columns_of(spec: TableSpec) -> dict[str, str]:
@@ -54,12 +95,20 @@ def reading_of(spec: TableSpec) -> Reading:
     return Reading(spec.delimiter, spec.quotes, spec.encoding)
 
 
-def table_lines(column_by_key: Mapping[str, str], reading: Reading, shard: Shard) -> Iterator[Line]:
-    """Each row of a table as a JSON line; `column_by_key`: columns by key."""
-    number = 0
-    for piece in pieces(shard.range.path, reading):
+def table_lines(
+    column_by_key: Mapping[str, str], reading: Reading, found: Mapping[Path, Piece], shard: Shard
+) -> Iterator[Line]:
+    """Each row of a shard as a JSON line.
+
+    `column_by_key`: columns by key; `found`: all files of the table. A shard without an end is the
+    whole table.
+    """
+    path, start, end = shard.range
+    groups = None if end is None else range(start, end)
+    number = shard.number - 1
+    for piece in found.values() if groups is None else [found[path]]:
         check_columns(piece, reading, column_by_key)
-        for place, values in rows(piece.path, reading, list(column_by_key.values())):
+        for place, values in rows(piece.path, reading, list(column_by_key.values()), groups):
             number += 1
             line = Line(piece.path, number, b"", place)
             cells = zip(column_by_key.items(), values, strict=True)

@@ -159,13 +159,26 @@ def columns(path: Path, reading: Reading) -> dict[str, Kind]:
         return {field.name: kind_of(field.type) for field in _schema(path)}
 
 
-def rows(path: Path, reading: Reading, names: Sequence[str]) -> Iterator[tuple[int, list[Any]]]:
+def rows(
+    path: Path, reading: Reading, names: Sequence[str], groups: range | None = None
+) -> Iterator[tuple[int, list[Any]]]:
     """Line, or number from 1 on, of each row of a file, and what stands in the columns.
 
-    InputError where a column is not there, or stands twice, or the file is broken.
+    `groups`: of Parquet, of which row groups; None: of all. InputError where a column is not there,
+    or stands twice, or the file is broken.
     """
-    rows_of = _csv_rows if is_csv(path, reading) else _arrow_rows
-    yield from rows_of(path, reading, names)
+    if is_csv(path, reading):
+        yield from _csv_rows(path, reading, names)
+    else:
+        yield from _arrow_rows(path, names, groups)
+
+
+def group_sizes(path: Path) -> list[tuple[int, int]]:
+    """Rows and bytes, uncompressed, of each row group of a Parquet file."""
+    with _legible(path):
+        metadata = _parquet(path).metadata
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        return [(group.num_rows, group.total_byte_size) for group in groups]
 
 
 def _csv(path: Path, reading: Reading) -> Iterator[tuple[int, list[str]]]:
@@ -210,14 +223,16 @@ def _csv_rows(
 
 
 def _arrow_rows(
-    path: Path, reading: Reading, names: Sequence[str]
+    path: Path, names: Sequence[str], groups: range | None
 ) -> Iterator[tuple[int, list[Any]]]:
     with _legible(path):
         header = [field.name for field in _schema(path)]
     for name in names:
         _place(path, header, name)
     number = 0
-    for batch in _batches(path, list(dict.fromkeys(names))):
+    if groups is not None:
+        number = sum(count for count, _ in group_sizes(path)[: groups.start])
+    for batch in _batches(path, list(dict.fromkeys(names)), groups):
         with _legible(path):
             batch.validate(full=True)
             values = [batch.column(name).to_pylist() for name in names]
@@ -282,11 +297,11 @@ def _schema(path: Path) -> Any:
         return reader.schema
 
 
-def _batches(path: Path, names: Sequence[str]) -> Iterator[Any]:
-    """Some rows at a time, of these columns."""
+def _batches(path: Path, names: Sequence[str], groups: range | None = None) -> Iterator[Any]:
+    """Some rows at a time, of these columns and, of Parquet, of these row groups."""
     if path.suffix.lower() == PARQUET:
         with _legible(path):
-            batches = _parquet(path).iter_batches(BATCH, columns=names)
+            batches = _parquet(path).iter_batches(BATCH, row_groups=groups, columns=names)
         yield from _each(path, batches)
         return
     with _legible(path):

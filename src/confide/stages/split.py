@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from confide.corpora import READERS, lines, messages
-from confide.corpora.lines import AUTOMATIC
+from confide.corpora import READERS, lines, messages, table
+from confide.corpora.lines import AUTOMATIC, Form
 from confide.errors import InputError
 from confide.files.io import dump_lines, write_pieces
 from confide.files.shards import no_collection, scatter
-from confide.specs import LinesSpec, MessagesSpec, SplitSpec
+from confide.specs import LinesSpec, MessagesSpec, SplitSpec, TableSpec
 from confide.text import turns as turns_of
 from confide.types import Record, Span
 
@@ -225,23 +225,38 @@ def written(
 def cuts(
     spec: SplitSpec, raw: Path | None, folder: Path, threads: int
 ) -> Iterator[tuple[Iterable[bytes | Record], Counter[str]]]:
-    """What `cut` gives for each shard of a file of lines.
+    """What `cut` gives for each shard of a corpus that can be divided.
 
-    Any other corpus is read from one end to the other.
+    Any other is read from one end to the other.
     """
     corpus = spec.corpus
-    if not isinstance(corpus, LinesSpec | MessagesSpec) or not lines.divisible(corpus):
+    if not isinstance(corpus, LinesSpec | MessagesSpec | TableSpec):
         yield READERS[corpus.reader](corpus, raw), Counter()
         return
-    form = messages.form_of(corpus) if isinstance(corpus, MessagesSpec) else lines.form_of(corpus)
-    plan = lines.plan(corpus, folder, threads, form)
-    yield from scatter(lambda: partial(cut, spec, plan), lines.parts(corpus), threads)
+    form = form_of(corpus)
+    if form.shards is None:
+        yield lines.read(corpus, raw, form), Counter()
+        return
+    parts = list(form.shards())
+    plan = lines.plan(corpus, folder, threads, form, parts)
+    yield from scatter(lambda: partial(cut, spec, plan), parts, threads)
+
+
+def form_of(corpus: LinesSpec | MessagesSpec | TableSpec) -> Form:
+    """How lines or rows are found and read."""
+    match corpus:
+        case LinesSpec():
+            return lines.form_of(corpus)
+        case MessagesSpec():
+            return messages.form_of(corpus)
+        case TableSpec():
+            return table.form_of(corpus)
 
 
 def split(spec: SplitSpec, *, output: Path, raw: Path | None = None, threads: int = 1) -> None:
     """Write points.jsonl in corpus order. InputError if the corpus, or its train split, is empty.
 
-    `threads`: processes, where the corpus is a file of lines.
+    `threads`: processes, where the corpus is a file of lines or Parquet.
     Guarantees: keys are unique, and a document's points are all in one split.
     """
     counts: dict[str, int] = {}
