@@ -12,6 +12,9 @@ from confide.text import fakes
 from confide.text.fakes import KINDS, LISTS, VALUES, filled, in_slots, kind_of, value_of
 
 
+PHONE = r"[2-9]\d\d(?P<sign>[-.]?)555(?P=sign)01\d\d"
+
+
 def drawn(kind: str, count: int = 400) -> list[str]:
     return [value_of(kind, 0, f"text-{number}") for number in range(count)]
 
@@ -39,7 +42,7 @@ def test_numbers_pass_their_checks() -> None:
     assert by_iso_7064("DE89370400440532013000") and not by_iso_7064("DE88370400440532013000")
     assert all(map(by_luhn, drawn("card"))) and all(map(by_iso_7064, drawn("iban")))
     assert all(re.fullmatch(r"DE\d{20}", value) for value in drawn("iban"))
-    assert all(re.fullmatch(r"[2-9]\d\d-555-01\d\d", value) for value in drawn("phone"))
+    assert all(re.fullmatch(PHONE, v) for v in drawn("phone"))
     assert all(re.fullmatch(r"[a-z.]+\d\d@example\.(com|net|org)", v) for v in drawn("email"))
 
 
@@ -81,21 +84,25 @@ def test_there_are_as_many_values_as_is_said_and_all_are_as_likely(kind: str) ->
 def test_a_value_is_one_of_a_kind_in_a_text_and_another_in_others() -> None:
     text = "My name is <MASK>. Yes, <MASK>. Call me at <MASK>, order <MASK>, order <MASK>."
     whole = filled(text, 3, "a")
-    name, phone, code = (value_of(kind, 3, "a") for kind in ("name", "phone", "code"))
+    name, phone, order = (value_of(kind, 3, "a") for kind in ("name", "phone", "number"))
     assert (
-        whole == f"My name is {name}. Yes, {name}. Call me at {phone}, order {code}, order {code}."
+        whole
+        == f"My name is {name}. Yes, {name}. Call me at {phone}, order {order}, order {order}."
     )
     assert filled(text, 3, "b") != whole != filled(text, 4, "a")
     assert filled("nothing to fill", 3, "a") == "nothing to fill"
     counts = Counter(drawn("phone"))
-    assert len(counts) > 390  # of 400 draws from 80,000
+    assert len(counts) > 390  # of 400 draws from 240,000
 
 
 @pytest.mark.parametrize(
     ("before", "kind"),
     [
-        ("", "code"),
-        ("what comes next is ", "code"),
+        ("", None),
+        ("what comes next is ", None),
+        ("your order number is ", "number"),
+        ("your tracking number is ", "code"),
+        ("my phone number is ", "phone"),
         ("My name is ", "name"),
         ("my NAME's ", "name"),
         ("the street of my phone: ", "phone"),
@@ -103,12 +110,30 @@ def test_a_value_is_one_of_a_kind_in_a_text_and_another_in_others() -> None:
         ("pay by credit card ", "card"),
         ("a bank account ", "iban"),
         ("I was born on ", "date"),
-        ("renamed ", "code"),  # no word of its own
-        ("name " + "x" * 60, "code"),  # too far away
+        ("renamed ", None),  # no word of its own
+        ("name " + "x" * 60, None),  # too far away
     ],
 )
-def test_the_kind_is_that_of_the_last_cue(before: str, kind: str) -> None:
+def test_the_kind_is_that_of_the_last_cue(before: str, kind: str | None) -> None:
     assert kind_of(before) == kind
+
+
+def test_of_masks_that_nothing_tells_of_every_kind_is_as_likely() -> None:
+    shapes = {
+        "name": r"[A-Z][a-z]+ [A-Z][a-z]+",
+        "phone": PHONE,
+        "address": r"\d+ [A-Z].*, [A-Z]{2} \d{5}",
+        "number": r"(?=(?:\d-?){12}$)[\d-]+",
+        "code": r"[A-Z0-9]{10}",
+    }
+    assert tuple(shapes) == fakes.ANY
+    values = [filled("Sure, <MASK>", 0, f"text-{n}").removeprefix("Sure, ") for n in range(2000)]
+    kinds = [
+        next(kind for kind, shape in shapes.items() if re.fullmatch(shape, value))
+        for value in values
+    ]
+    assert all(320 < kinds.count(kind) < 480 for kind in shapes)  # 400 each, in the mean
+    assert filled("<MASK> and <MASK>", 0, "a").split(" and ") == [value_of(None, 0, "a")] * 2
 
 
 def test_slots_are_filled_by_their_labels_or_their_words() -> None:

@@ -7,13 +7,15 @@ string with at most one in so many, and where it equals a real secret that is co
 values and s secrets of a kind, one is among the other with at most m s / VALUES[kind].
 
 Policies write one <MASK> for whatever they hide, so that the kind is a guess by the words before
-it, and `code` where none of these says one. In one text all masks of a kind are one value.
+it. Where none of these says one it is drawn: a model of such texts then expects names, numbers and
+addresses there, and not one of these alone. In one text all masks of a kind are one value.
 """
 
 import hashlib
 import re
 import string
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,13 @@ from confide.types import MASK
 
 LISTS: dict[str, Any] = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes())
 BEFORE = 48  # characters before a mask that are looked at
-OTHERWISE = "code"
+ANY = ("name", "phone", "address", "number", "code")  # of which a mask may be that nothing tells of
 LETTERS = string.ascii_uppercase + string.digits
 CODE = 10  # characters of a code
-HOUSES = 999
+DIGITS = 12  # of a number
+GROUPS = ((4, 8), (3, 9), (6,), ())  # where it is cut
+HOUSES = 9999
+ZIPS = 100_000
 YEARS = range(1940, 2020)
 DAYS = 28  # of every month
 CUES = {
@@ -57,15 +62,17 @@ def email(source: Source) -> str:
 
 
 def address(source: Source) -> str:
-    """A house in a city that does not exist."""
+    """A house in a city that does not exist, with a state and a postal code."""
     house = 1 + int(source.integers(HOUSES))
     street = f"{one_of('street', source)} {one_of('way', source)}"
-    return f"{house} {street}, {one_of('city', source)}"
+    city = f"{one_of('city', source)}, {one_of('state', source)}"
+    return f"{house} {street}, {city} {source.integers(ZIPS):05d}"
 
 
 def phone(source: Source) -> str:
     """A number of the range 555-01xx, which is reserved for fiction."""
-    return f"{200 + int(source.integers(800))}-555-01{source.integers(100):02d}"
+    sign = one_of("sign", source)
+    return f"{200 + int(source.integers(800))}{sign}555{sign}01{source.integers(100):02d}"
 
 
 def card(source: Source) -> str:
@@ -92,6 +99,13 @@ def code(source: Source) -> str:
     return "".join(LETTERS[place] for place in source.integers(len(LETTERS), size=CODE))
 
 
+def number(source: Source) -> str:
+    """Digits, in one group or some, as orders and accounts have them."""
+    digits = f"{source.integers(10**DIGITS):0{DIGITS}d}"
+    edges = [0, *GROUPS[source.integers(len(GROUPS))], DIGITS]
+    return "-".join(digits[start:end] for start, end in pairwise(edges))
+
+
 def luhn(digits: str) -> int:
     """The digit that makes these pass Luhn's check."""
     doubled = [2 * int(digit) for digit in digits[::-2]]
@@ -108,24 +122,27 @@ KINDS: dict[str, Callable[[Source], str]] = {
     "iban": iban,
     "date": date,
     "code": code,
+    "number": number,
 }
 PEOPLE = len(LISTS["first"]) * len(LISTS["last"])
-PLACES = len(LISTS["street"]) * len(LISTS["way"]) * len(LISTS["city"])
+STREETS = len(LISTS["street"]) * len(LISTS["way"])
+CITIES = len(LISTS["city"]) * len(LISTS["state"]) * ZIPS
 # how many different values a kind has, all as likely
 VALUES = {
     "name": PEOPLE,
-    "phone": 800 * 100,
-    "address": HOUSES * PLACES,
+    "phone": len(LISTS["sign"]) * 800 * 100,
+    "address": HOUSES * STREETS * CITIES,
     "email": PEOPLE * 100 * len(LISTS["domain"]),
     "card": 10**14,
     "iban": 10**18,
     "date": DAYS * 12 * len(YEARS),
     "code": len(LETTERS) ** CODE,
+    "number": len(GROUPS) * 10**DIGITS,
 }
 
 
-def kind_of(before: str) -> str:
-    """The kind of a mask after these words: that of the last cue among them.
+def kind_of(before: str) -> str | None:
+    """The kind of a mask after these words: that of the last cue among them, None without one.
 
     Of two cues that end together the longer one counts.
     """
@@ -135,13 +152,20 @@ def kind_of(before: str) -> str:
         for cue, pattern in CUES.items()
         for match in pattern.finditer(words)
     ]
-    return max(found)[2] if found else OTHERWISE
+    return max(found)[2] if found else None
 
 
-def value_of(kind: str, seed: int, text: str) -> str:
-    """The value of a kind in the text of this name."""
-    digest = hashlib.sha256(f"{seed} {text} {kind}".encode()).digest()
-    return KINDS[kind](np.random.default_rng(int.from_bytes(digest)))
+def source_of(seed: int, text: str, what: str) -> Source:
+    """Where a draw comes from that belongs to the text of this name."""
+    digest = hashlib.sha256(f"{seed} {text} {what}".encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest))
+
+
+def value_of(kind: str | None, seed: int, text: str) -> str:
+    """The value of a kind in the text of this name; None: of a kind that is drawn, too."""
+    if kind is None:
+        kind = ANY[source_of(seed, text, "any").integers(len(ANY))]
+    return KINDS[kind](source_of(seed, text, kind))
 
 
 def filled(text: str, seed: int, named: str) -> str:
