@@ -11,7 +11,6 @@ import pytest
 from confide.text import fakes
 from confide.text.fakes import KINDS, LISTS, VALUES, filled, in_slots, kind_of, value_of
 
-
 PHONE = r"[2-9]\d\d(?P<sign>[-.]?)555(?P=sign)01\d\d"
 
 
