@@ -43,8 +43,7 @@ def lines(rows):
 
 def as_rows(read):
     """Points of columns as the parser gives them."""
-    cursor = read.cursor
-    labels = cursor.strings(read.gold.label).to_pylist()
+    labels = [read.gold.names[number] for number in read.gold.label]
     spans = [[] for _ in range(len(read))]
     for line, start, end, label in zip(
         read.gold.line, read.gold.start.tolist(), read.gold.end.tolist(), labels, strict=True
@@ -54,10 +53,10 @@ def as_rows(read):
         *zip(
             read.keys.to_pylist(),
             read.texts.to_pylist(),
-            cursor.strings(read.doc).to_pylist(),
+            read.lines.strings(read.doc).to_pylist(),
             [("train", "valid", "test")[index] for index in read.split],
-            cursor.strings(read.domain).to_pylist(),
-            cursor.strings(read.owner).to_pylist(),
+            read.domain.to_list(),
+            read.owner.to_list(),
             spans,
             strict=True,
         )
@@ -164,7 +163,7 @@ def test_findings_and_copies_are_what_the_parser_reads(tmp_path_factory, rows, f
             assert fault
             continue
         expected = _all(row_kind, path)
-        assert these.cursor.strings(these.key).to_pylist() == [row.key for row in expected]
+        assert these.keys.to_pylist() == [row.key for row in expected]
         assert these.at.tolist() == list(read_rows(path, "at"))
         if kind == "found":
             assert these.conservative.tolist() == [row.conservative for row in expected]

@@ -73,9 +73,8 @@ def gold_of(shard: Range, labels: Collection[str] | None) -> Gold:
     same_line = line[1:] == line[:-1]
     if (gold.start >= gold.end).any() or (same_line & (gold.start[1:] < gold.end[:-1])).any():
         raise Unlike
-    encoded = points.cursor.strings(gold.label).dictionary_encode()
-    names = encoded.dictionary.to_pylist()
-    number = arrays.from_integers(encoded.indices)
+    names = gold.names
+    number = gold.label
     is_planted = planted(points)[line]
     wanted = np.array([labels is None or name in labels for name in names], bool)
     chosen = points.train[line] & (is_planted | wanted[number])
@@ -154,8 +153,10 @@ def alike(shards: Iterable[Range], texts: Collection[str]) -> Iterator[Raw]:
 
 def _raws(points: Points, places: pa.Int64Array) -> Iterator[Raw]:
     """Points without their gold spans."""
-    some = (points.keys, points.texts, *map(points.cursor.strings, (points.domain, points.owner)))
-    for key, text, domain, owner in zip(
-        *(column.take(places).to_pylist() for column in some), strict=True
-    ):
+    keys = points.keys.take(places).to_pylist()
+    texts = points.texts.take(places).to_pylist()
+    which = arrays.from_integers(places)
+    domains = points.domain.of_lines(which).to_list()
+    owners = points.owner.of_lines(which).to_list()
+    for key, text, domain, owner in zip(keys, texts, domains, owners, strict=True):
         yield Raw(key, text, SPLITS[0], domain, owner, [])

@@ -25,7 +25,6 @@ class Joined:
     base: np.ndarray  # (N,) place of the first character of each text
     found: np.ndarray  # (N,) bool: the policies say something
     conservative: np.ndarray  # (N,) bool
-    found_by: columns.Cursor  # over the lines of findings
     spans: Spans
     span_line: np.ndarray  # (S,) the point of each span
 
@@ -39,15 +38,10 @@ class Joined:
             raise Unlike
         return start, end
 
-    def labels(self, cursor: columns.Cursor, spans: Spans) -> tuple[np.ndarray, list[str]]:
-        """Numbers of the labels of spans, and what they stand for."""
-        encoded = cursor.strings(spans.label).dictionary_encode()
-        return arrays.from_integers(encoded.indices), encoded.dictionary.to_pylist()
-
 
 def joined(points: Points, said: Findings) -> Joined:
     """Points with their findings; Unlike where these are not in the order of the points."""
-    place = points.places(said.at, said.key, said.cursor)
+    place = points.places(said.at, said.keys)
     line = place[said.spans.line]
     if (said.spans.end > points.lengths[line]).any():
         raise Unlike
@@ -57,7 +51,7 @@ def joined(points: Points, said: Findings) -> Joined:
     conservative[place] = said.conservative
     sizes = points.lengths + 2
     base = np.cumsum(sizes) - sizes
-    return Joined(points, base, found, conservative, said.cursor, said.spans, line)
+    return Joined(points, base, found, conservative, said.spans, line)
 
 
 def masked(points: Points) -> np.ndarray:
@@ -93,9 +87,9 @@ def touched(start: np.ndarray, end: np.ndarray, first: np.ndarray, last: np.ndar
 
 def strings(points: Points, spans: Spans, line: np.ndarray) -> pa.StringArray:
     """The texts of gold spans, each behind the one before."""
-    if points.cursor.ascii and not len(points.cursor.escapes):
+    if points.plain:
         begin = points.text.start[line]
-        return arrays.slices(points.cursor.raw, begin + spans.start, begin + spans.end)
+        return arrays.slices(points.lines.raw, begin + spans.start, begin + spans.end)
     content, edges = arrays.content_of(points.texts)
     start, end = in_bytes(points, spans, line)
     return arrays.slices(content, edges[line] + start, edges[line] + end)
@@ -112,14 +106,6 @@ def in_bytes(points: Points, spans: Spans, line: np.ndarray) -> tuple[np.ndarray
         start[place] = len(text[: start[place]].encode())
         end[place] = len(text[: end[place]].encode())
     return start, end
-
-
-def numbered(names: pa.StringArray) -> tuple[np.ndarray, list[str]]:
-    """(N,) numbers of names, -1 for null, and the names in the order of their appearance."""
-    encoded = names.dictionary_encode()
-    null = arrays.from_booleans(pc.is_null(encoded.indices))
-    numbers = np.where(null, -1, arrays.from_integers(encoded.indices))
-    return numbers, encoded.dictionary.to_pylist()
 
 
 def read(shard: Range, findings: Range) -> Joined:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from confide.data.occurrences import Joined, in_bytes, masked, numbered, planted
+from confide.data.occurrences import Joined, in_bytes, masked, planted
 from confide.data.partitioning import (
     Encode,
     Part,
@@ -43,7 +43,7 @@ def part_of(
     if spec.learn != "all" or (tokenizer.new_tokens and planted(points).any()):
         raise Unlike
     copied = np.zeros(len(points), bool)
-    copied[points.places(copies.at, copies.key, copies.cursor)] = True
+    copied[points.places(copies.at, copies.keys)] = True
     has_mask = masked(points)
     if (copied & (has_mask | ~points.train)).any():
         raise Unlike
@@ -59,8 +59,6 @@ def part_of(
     flagged = overlapping(edges, *_bytes(points, joined.spans, joined.span_line, bases, changed))
     gold = points.gold
     secret = overlapping(edges, *_bytes(points, gold, gold.line, bases, ~hidden))
-    domain, domains = numbered(points.cursor.strings(points.domain))
-    owner, owners = numbered(points.cursor.strings(points.owner))
     partition = Partition(
         original=replace(original, private=flagged | original.private),
         redacted=rest,
@@ -68,11 +66,11 @@ def part_of(
         private=private,
         copy=only_mask(rest),
         split=points.split,
-        domain=domain.astype(np.int32),
-        owner=owner.astype(np.int32),
-        domains=tuple(domains),
+        domain=points.domain.number.astype(np.int32),
+        owner=points.owner.number.astype(np.int32),
+        domains=tuple(points.domain.names),
     )
-    return Part(partition, tuple(owners))
+    return Part(partition, tuple(points.owner.names))
 
 
 def replaced(texts: pa.StringArray, places: np.ndarray, others: pa.StringArray) -> pa.StringArray:

@@ -1,9 +1,11 @@
 """JSON lines as columns, where they look as we write them.
 
-All lines of a shard are read together: a cursor stands in each, and a step moves every one of them
-over what must stand there, a literal or the value of a field. Each byte of a line is looked at, so
-what is read is what a parser of JSON would give. Lines of any other form, which may be JSON
-nevertheless or a mistake to be named, raise `Unlike`: then rows are read one by one (`rows.py`).
+All lines of a shard are read together. Of each line the first strings, which differ from line to
+line, are found by what separates them; what follows stands in many lines alike, and is looked at
+once for all of them. There a cursor stands in each line, and a step moves every one of them over
+what must stand there, a literal or the value of a field. Each byte of a line is looked at, so what
+is read is what a parser of JSON would give. Lines of any other form, which may be JSON nevertheless
+or a mistake to be named, raise `Unlike`: then rows are read one by one (`rows.py`).
 
 Shapes: N lines, S spans.
 """
@@ -62,7 +64,8 @@ class Spans:
     counts: np.ndarray
     start: np.ndarray
     end: np.ndarray
-    label: Field
+    label: np.ndarray  # numbers of names
+    names: list[str]
 
     @cached_property
     def line(self) -> np.ndarray:
@@ -72,12 +75,35 @@ class Spans:
     def where(self, chosen: np.ndarray) -> "Spans":
         """Some of them (S,)."""
         counts = np.bincount(self.line[chosen], minlength=len(self.counts))
-        label = Field(self.label.start[chosen], self.label.end[chosen])
-        return Spans(counts, self.start[chosen], self.end[chosen], label)
+        return Spans(counts, self.start[chosen], self.end[chosen], self.label[chosen], self.names)
+
+    def of_lines(self, which: np.ndarray) -> "Spans":
+        """Those of lines that are known by numbers, one line after the other."""
+        counts = self.counts[which]
+        places = arrays.runs((np.cumsum(self.counts) - self.counts)[which], counts)
+        return Spans(counts, self.start[places], self.end[places], self.label[places], self.names)
+
+
+@dataclass(frozen=True)
+class Names:
+    """A name for each line, or none."""
+
+    number: np.ndarray  # (N,) of the names; -1: none
+    names: list[str]  # in the order of their first lines
+
+    def of_lines(self, which: np.ndarray) -> "Names":
+        """Those of lines that are known by numbers; the names stay."""
+        return Names(self.number[which], self.names)
+
+    def to_list(self) -> list[str | None]:
+        """The name of each line."""
+        names = [*self.names, None]  # -1 is the last one
+        return [names[number] for number in self.number.tolist()]
 
 
 def read(source: Range) -> bytes:
     """The lines of a shard; Unlike where they are too many."""
+    arrays.keep_freed()
     with readable(source.path), open(source.path, "rb") as file:
         file.seek(source.start)
         content = file.read(LARGEST if source.end is None else source.end - source.start)
@@ -92,8 +118,11 @@ def line_starts(lines: bytes) -> np.ndarray:
     return np.append(0, ends[:-1] + 1)[: len(ends)]
 
 
-class Cursor:
-    """A place in each of some lines."""
+class Lines:
+    """Lines of a shard, of which it is known where they begin and end, and where escapes stand.
+
+    Unlike where they are no UTF-8, or where another control character stands than a line end.
+    """
 
     def __init__(self, raw: bytes):
         self.raw = raw
@@ -108,9 +137,6 @@ class Cursor:
         if not self.ascii:
             self._check_encoding()
         self.escapes = self._escapes(content) if b"\\" in raw else np.zeros(0, np.int64)
-        self.quotes = self._quotes()
-        self.next = np.searchsorted(self.quotes, self.starts)  # the next quote of each line
-        self.place = self.starts
 
     def _check_encoding(self) -> None:
         try:
@@ -125,12 +151,6 @@ class Cursor:
         begins = np.append(True, np.diff(backslashes) > 1)
         first = np.maximum.accumulate(np.where(begins, number, 0))
         return backslashes[(number - first) % 2 == 0]
-
-    def _quotes(self) -> np.ndarray:
-        """Where quotes stand that begin or end a string."""
-        quotes = self.bytes == QUOTE
-        quotes[self.escapes + 1] = False
-        return np.flatnonzero(quotes)
 
     @cached_property
     def _short(self) -> np.ndarray:
@@ -152,17 +172,8 @@ class Cursor:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def literal(self, expected: bytes) -> None:
-        """Move over bytes that every line has here."""
-        if not self.has(expected).all():
-            raise Unlike
-        self.place = self.place + len(expected)
-        if quotes := expected.count(b'"'):
-            self.next = self.next + quotes
-
-    def has(self, expected: bytes, place: np.ndarray | None = None) -> np.ndarray:
-        """(N,) bool: whether so stands at each place."""
-        place = self.place if place is None else place
+    def has(self, expected: bytes, place: np.ndarray) -> np.ndarray:
+        """(n,) bool: whether so stands at some places."""
         size = len(expected)
         if size < 8:
             mask = np.uint64((1 << 8 * size) - 1)
@@ -173,51 +184,167 @@ class Cursor:
             found &= self.words[place + offset] == np.uint64(word)
         return found
 
+    @cached_property
+    def _quotes(self) -> np.ndarray:
+        """(bytes,) bool: where quotes stand that begin or end a string."""
+        quotes = self.bytes == QUOTE
+        quotes[self.escapes + 1] = False
+        quotes[len(self.raw) :] = False
+        return quotes
+
+    @cached_property
+    def quote_count(self) -> int:
+        """How many of them there are in all lines."""
+        return int(np.count_nonzero(self._quotes))
+
+    def first_ends(self, count: int) -> list[np.ndarray]:
+        """Where the first strings end, (N,) each, behind which a comma and another string follow.
+
+        Unlike where a line has not so many of them.
+        """
+        quotes = self._quotes
+        ends = np.flatnonzero(quotes[:-2] & (self.bytes[1:-1] == ord(",")) & quotes[2:])
+        # of a string that is a comma, the quote that begins it looks like one that ends a string
+        ends = ends[np.diff(ends, append=len(self.bytes)) != 2]
+        first = np.searchsorted(ends, self.starts)
+        if len(self) and first[-1] + count > len(ends):
+            raise Unlike
+        return [ends[first + number] for number in range(count)]
+
+    def between(self, before: np.ndarray, opening: bytes, end: np.ndarray) -> Field:
+        """Strings up to `end` (N,), with what stands before them from `before` (N,) on.
+
+        Unlike where that is another thing, or where they do not end in their line.
+        """
+        start = before + len(opening)
+        if (start > end).any() or (end >= self.ends).any() or not self.has(opening, before).all():
+            raise Unlike
+        return Field(start, end)
+
+    def last_number(self, opening: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """The number (N,) with which each line ends, before a brace; where `opening` begins that
+        stands before it.
+        """
+        number, start = self.number(self.ends - 1)
+        before = start - len(opening)
+        closed = self.bytes[self.ends - 1] == ord("}")
+        if (before < self.starts).any() or not (closed & self.has(opening, before)).all():
+            raise Unlike
+        return number, before
+
+    def escapes_in(self, field: Field) -> np.ndarray:
+        """(N,) how many escapes stand in strings."""
+        if not len(self.escapes):
+            return np.zeros(len(field.start), np.int64)
+        ends = np.searchsorted(self.escapes, field.end)
+        return ends - np.searchsorted(self.escapes, field.start)
+
+    @cached_property
+    def only_short_escapes(self) -> bool:
+        """Whether each escape is two characters for one; Unlike where one is none of JSON's."""
+        return len(self._short) == len(self.escapes)
+
+    def escaped(self, field: Field, escapes: np.ndarray | None = None) -> np.ndarray:
+        """(N,) bool: strings in which an escape stands, of all or of some."""
+        escapes = self.escapes if escapes is None else escapes
+        if not len(escapes):
+            return np.zeros(len(field.start), bool)
+        return np.searchsorted(escapes, field.end) > np.searchsorted(escapes, field.start)
+
+    def strings(self, field: Field) -> pa.StringArray:
+        """The strings of a field."""
+        if not self.escaped(field).any():
+            return arrays.slices(self.raw, field.start, field.end)
+        start = field.start - np.searchsorted(self._short, field.start)
+        end = field.end - np.searchsorted(self._short, field.end)
+        texts = arrays.slices(self._unescaped, start, end)
+        long = self.escaped(field, np.setdiff1d(self.escapes, self._short, assume_unique=True))
+        if not long.any():
+            return texts
+        places = zip(field.start[long].tolist(), field.end[long].tolist(), strict=True)
+        try:
+            values = [orjson.loads(self.raw[first - 1 : last + 1]) for first, last in places]
+        except orjson.JSONDecodeError:
+            raise Unlike from None
+        return pc.replace_with_mask(texts, arrays.booleans(long), arrays.texts(values))
+
+    def number(self, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers that end before some places, and where they begin; Unlike where there is none."""
+        value = np.zeros(len(end), np.int64)
+        start = end
+        live = np.ones(len(end), bool)
+        scale = 1
+        for _ in range(DIGITS):
+            digit = self.bytes[start - 1]
+            live = live & _is_digit(digit)
+            if not live.any():
+                break
+            value += np.where(live, (digit - np.uint8(ord("0"))) * np.int64(scale), 0)
+            start = start - live
+            scale *= 10
+        zero_first = (self.bytes[start] == ord("0")) & (end - start > 1)
+        if live.any() or (start == end).any() or zero_first.any():
+            raise Unlike
+        return value, start
+
+
+class Cursor(Lines):
+    """A place in each of some lines."""
+
+    def __init__(self, raw: bytes):
+        super().__init__(raw)
+        self.quoted = np.flatnonzero(self._quotes)
+        self.next = np.searchsorted(self.quoted, self.starts)  # the next quote of each line
+        self.place = self.starts
+
+    def literal(self, expected: bytes) -> None:
+        """Move over bytes that every line has here."""
+        if not self.has(expected, self.place).all():
+            raise Unlike
+        self.place = self.place + len(expected)
+        if quotes := expected.count(b'"'):
+            self.next = self.next + quotes
+
     def string(self) -> Field:
         """The rest of a string; the quote that ends it comes next."""
-        field = Field(self.place, self.quotes[self.next])
+        field = Field(self.place, self.quoted[self.next])
         self.place = field.end
         return field
 
-    def optional(self) -> Field:
-        """A string with its quotes, or null."""
+    def optional(self) -> Names:
+        """A string with its quotes, or null; Unlike where one needs escapes."""
         quoted = self.bytes[self.place] == QUOTE
-        if not (quoted | self.has(b"null")).all():
+        if not (quoted | self.has(b"null", self.place)).all():
             raise Unlike
-        end = self.quotes[np.minimum(self.next + 1, len(self.quotes) - 1)]
-        field = Field(np.where(quoted, self.place + 1, -1), np.where(quoted, end, -1))
-        self.place = np.where(quoted, end + 1, self.place + 4)
+        opened = self.next[quoted]
+        field = Field(
+            self.quoted[opened] + 1, self.quoted[np.minimum(opened + 1, len(self.quoted) - 1)]
+        )
+        if self.escaped(field).any():
+            raise Unlike
+        names = self.strings(field).dictionary_encode()
+        number = np.full(len(self), -1, np.int64)
+        number[quoted] = arrays.from_integers(names.indices)
+        place = self.place + len(b"null")
+        place[quoted] = field.end + 1
+        self.place = place
         self.next = self.next + 2 * quoted
-        return field
+        return Names(number, names.dictionary.to_pylist())
 
     def boolean(self) -> np.ndarray:
         """(N,) bool."""
-        true = self.has(b"true")
-        if not (true | self.has(b"false")).all():
+        true = self.has(b"true", self.place)
+        if not (true | self.has(b"false", self.place)).all():
             raise Unlike
         self.place = self.place + np.where(true, 4, 5)
         return true
-
-    def integer(self) -> np.ndarray:
-        """(N,) int64, of lines in which it is no less than 0."""
-        end = self.place
-        for _ in range(DIGITS + 1):
-            digit = _is_digit(self.bytes[end])
-            if not digit.any():
-                break
-            end = end + digit
-        value, start = self._number(end)
-        if (start != self.place).any():
-            raise Unlike
-        self.place = end
-        return value
 
     def spans(self, quotes_after: int) -> Spans:
         """Spans, all certain, of a list whose opening bracket was passed, and the closing one.
 
         So many quotes follow in each line.
         """
-        last = np.searchsorted(self.quotes, self.ends)
+        last = np.searchsorted(self.quoted, self.ends)
         doubled = last - self.next - quotes_after
         if (doubled < 0).any() or (doubled % 2).any():
             raise Unlike
@@ -225,9 +352,9 @@ class Cursor:
         firsts = np.cumsum(counts) - counts
         within = np.arange(int(counts.sum())) - np.repeat(firsts, counts)
         opened = np.repeat(self.next, counts) + 2 * within
-        label = Field(self.quotes[opened] + 1, self.quotes[opened + 1])
-        end, comma = self._number(label.start - 2)
-        start, bracket = self._number(comma - 1)
+        label = Field(self.quoted[opened] + 1, self.quoted[opened + 1])
+        end, comma = self.number(label.start - 2)
+        start, bracket = self.number(comma - 1)
         closed = label.end + 1 + len(SCORE)
         # where it has to begin: with the list, or a comma behind the one before
         expected = np.append(0, closed[:-1] + 1)[: len(closed)]
@@ -250,63 +377,14 @@ class Cursor:
         self.place = place
         self.next = self.next + doubled
         self.literal(b"]")
-        return Spans(counts, start, end, label)
-
-    def _number(self, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers that end before some places, and where they begin; Unlike where there is none."""
-        value = np.zeros(len(end), np.int64)
-        start = end
-        live = np.ones(len(end), bool)
-        scale = 1
-        for _ in range(DIGITS):
-            digit = self.bytes[start - 1]
-            live = live & _is_digit(digit)
-            if not live.any():
-                break
-            value += np.where(live, (digit - np.uint8(ord("0"))) * np.int64(scale), 0)
-            start = start - live
-            scale *= 10
-        zero_first = (self.bytes[start] == ord("0")) & (end - start > 1)
-        if live.any() or (start == end).any() or zero_first.any():
-            raise Unlike
-        return value, start
+        names = self.strings(label).dictionary_encode()
+        numbers = arrays.from_integers(names.indices)
+        return Spans(counts, start, end, numbers, names.dictionary.to_pylist())
 
     def finish(self) -> None:
         """Unlike unless every line ends here."""
         if (self.place != self.ends).any():
             raise Unlike
-
-    def escaped(self, field: Field, escapes: np.ndarray | None = None) -> np.ndarray:
-        """(N,) bool: strings in which an escape stands, of all or of some."""
-        escapes = self.escapes if escapes is None else escapes
-        if not len(escapes):
-            return np.zeros(len(field.start), bool)
-        return np.searchsorted(escapes, field.end) > np.searchsorted(escapes, field.start)
-
-    def strings(self, field: Field) -> pa.StringArray:
-        """The strings of a field, null among them."""
-        null = field.start < 0
-        if not null.any():
-            return self._strings(field)
-        some = Field(field.start[~null], field.end[~null])
-        places = np.cumsum(~null) - 1
-        return self._strings(some).take(arrays.nullable(places, null))
-
-    def _strings(self, field: Field) -> pa.StringArray:
-        if not self.escaped(field).any():
-            return arrays.slices(self.raw, field.start, field.end)
-        start = field.start - np.searchsorted(self._short, field.start)
-        end = field.end - np.searchsorted(self._short, field.end)
-        texts = arrays.slices(self._unescaped, start, end)
-        long = self.escaped(field, np.setdiff1d(self.escapes, self._short, assume_unique=True))
-        if not long.any():
-            return texts
-        places = zip(field.start[long].tolist(), field.end[long].tolist(), strict=True)
-        try:
-            values = [orjson.loads(self.raw[first - 1 : last + 1]) for first, last in places]
-        except orjson.JSONDecodeError:
-            raise Unlike from None
-        return pc.replace_with_mask(texts, arrays.booleans(long), arrays.texts(values))
 
 
 def _is_digit(byte: np.ndarray) -> np.ndarray:
@@ -339,16 +417,17 @@ def first_strings(raw: bytes, starts: np.ndarray, opening: bytes) -> pa.StringAr
 class Points:
     """Points of a shard; what no stage asks for is not made."""
 
-    cursor: Cursor
+    lines: Lines
     at: np.ndarray  # (N,) int64: the byte of the file at which each begins
     key: Field
     text: Field
     doc: Field
     split: np.ndarray  # (N,) uint8, of SPLITS
-    domain: Field
-    owner: Field
+    domain: Names
+    owner: Names
     gold: Spans  # in characters of the text
     canary: np.ndarray  # (N,) bool: it is the text of one
+    escapes: np.ndarray  # (N,) how many stand in each text
 
     def __len__(self) -> int:
         return len(self.at)
@@ -360,27 +439,34 @@ class Points:
 
     def named(self, start: str) -> np.ndarray:
         """(N,) bool: points of documents whose names begin so, in ASCII."""
-        return self.cursor.has(start.encode(), self.doc.start)
+        return self.lines.has(start.encode(), self.doc.start)
 
     @cached_property
     def keys(self) -> pa.StringArray:
-        return self.cursor.strings(self.key)
+        return self.lines.strings(self.key)
 
     @cached_property
     def texts(self) -> pa.StringArray:
-        return self.cursor.strings(self.text)
+        return self.lines.strings(self.text)
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether texts stand in the lines as they are, a byte for each character."""
+        return self.lines.ascii and not len(self.lines.escapes)
 
     @cached_property
     def sizes(self) -> np.ndarray:
         """(N,) bytes of each text in UTF-8."""
+        if self.lines.only_short_escapes:
+            return self.text.end - self.text.start - self.escapes
         return arrays.from_integers(pc.binary_length(self.texts))
 
-    def places(self, at: np.ndarray, field: Field, cursor: Cursor) -> np.ndarray:
+    def places(self, at: np.ndarray, keys: pa.StringArray) -> np.ndarray:
         """The points that begin at some bytes; Unlike unless they ascend and have these keys."""
         place = np.searchsorted(self.at, at)
         if not (np.diff(at) > 0).all() or not (place < len(self)).all():
             raise Unlike
-        same = self.keys.take(arrays.integers(place)).equals(cursor.strings(field))
+        same = self.keys.take(arrays.integers(place)).equals(keys)
         if not same or (self.at[place] != at).any():
             raise Unlike
         return place
@@ -388,8 +474,8 @@ class Points:
     @cached_property
     def lengths(self) -> np.ndarray:
         """(N,) characters of each text."""
-        if self.cursor.ascii and not len(self.cursor.escapes):
-            return self.text.end - self.text.start
+        if self.lines.ascii:
+            return self.sizes
         return arrays.from_integers(pc.utf8_length(self.texts))
 
 
@@ -399,16 +485,15 @@ def points(shard: Range, longest: int | None = None) -> Points:
     Unlike, too, where a gold span reaches beyond its text, and where lines have more than `longest`
     bytes on average: each byte is looked at, which a stage may have no need of.
     """
-    lines = read(shard)
-    if longest is not None and len(lines) > longest * lines.count(b"\n"):
+    raw = read(shard)
+    if longest is not None and len(raw) > longest * raw.count(b"\n"):
         raise Unlike
-    cursor = Cursor(lines)
-    cursor.literal(b'{"key":"')
-    key = cursor.string()
-    cursor.literal(b'","text":"')
-    text = cursor.string()
-    cursor.literal(b'","doc":"')
-    doc = cursor.string()
+    lines = Lines(raw)
+    key_end, text_end, doc_end = lines.first_ends(3)
+    key = lines.between(lines.starts, b'{"key":"', key_end)
+    text = lines.between(key_end, b'","text":"', text_end)
+    doc = lines.between(text_end, b'","doc":"', doc_end)
+    cursor, which = alike(lines, doc_end, lines.ends, quotes=11)
     cursor.literal(b'","split":"')
     split = _splits(cursor)
     cursor.literal(b'","domain":')
@@ -421,12 +506,25 @@ def points(shard: Range, longest: int | None = None) -> Points:
     canary = _canaries(cursor)
     cursor.literal(b"}")
     cursor.finish()
-    if any(cursor.escaped(field).any() for field in (key, doc, domain, owner)):
+    escapes = lines.escapes_in(text)
+    if escapes.sum() != len(lines.escapes):
         raise Unlike
-    at = cursor.starts + shard.start
-    read_ = Points(cursor, at, key, text, doc, split, domain, owner, gold, canary)
-    if len(cursor.escapes):
+    read_ = Points(
+        lines=lines,
+        at=lines.starts + shard.start,
+        key=key,
+        text=text,
+        doc=doc,
+        split=split[which],
+        domain=domain.of_lines(which),
+        owner=owner.of_lines(which),
+        gold=gold.of_lines(which),
+        canary=canary[which],
+        escapes=escapes,
+    )
+    if not lines.only_short_escapes:
         _ = read_.texts  # Unlike where an escape is none of JSON's
+    gold = read_.gold
     if len(gold.start):
         beyond = gold.end > read_.lengths[gold.line]
         if (beyond | (gold.start > gold.end)).any():
@@ -434,10 +532,27 @@ def points(shard: Range, longest: int | None = None) -> Points:
     return read_
 
 
+def alike(
+    lines: Lines, start: np.ndarray, end: np.ndarray, *, quotes: int
+) -> tuple[Cursor, np.ndarray]:
+    """A cursor over the different things that stand in lines from `start` to `end`, each once.
+
+    Also which of them stands in each line (N,). Unlike unless so many quotes stand elsewhere in
+    each line.
+    """
+    parts = arrays.slices(lines.raw, start, end).dictionary_encode()
+    which = arrays.from_integers(parts.indices)
+    cursor = Cursor(arrays.lines(parts.dictionary, "\n"))
+    within = np.diff(np.append(cursor.next, len(cursor.quoted)))
+    if lines.quote_count != quotes * len(lines) + within[which].sum():
+        raise Unlike
+    return cursor, which
+
+
 def _splits(cursor: Cursor) -> np.ndarray:
     split = np.full(len(cursor), len(SPLITS), np.uint8)
     for index, name in enumerate(SPLITS):
-        split[cursor.has(f'{name}"'.encode())] = index
+        split[cursor.has(f'{name}"'.encode(), cursor.place)] = index
     if (split == len(SPLITS)).any():
         raise Unlike
     cursor.string()
@@ -445,15 +560,8 @@ def _splits(cursor: Cursor) -> np.ndarray:
 
 
 def _canaries(cursor: Cursor) -> np.ndarray:
-    null = cursor.has(b"null")
-    if null.all():
-        cursor.literal(b"null")
-        return ~null
-    return _some_canaries(cursor, null)
-
-
-def _some_canaries(cursor: Cursor, null: np.ndarray) -> np.ndarray:
-    """Move over null in some lines, and over numbers in others."""
+    """(N,) bool: lines in which a number stands, and not null; moves over either."""
+    null = cursor.has(b"null", cursor.place)
     size = np.where(null, 4, cursor.ends - 1 - cursor.place)
     if (size > DIGITS).any():
         raise Unlike
@@ -469,31 +577,25 @@ def _some_canaries(cursor: Cursor, null: np.ndarray) -> np.ndarray:
 class Copies:
     """Later copies among the points of a shard."""
 
-    cursor: Cursor
-    key: Field
+    keys: pa.StringArray
     at: np.ndarray  # (N,) int64: where the points begin
 
 
 def copies(shard: Range) -> Copies:
     """The lines of a shard of `dedup`'s; Unlike where one is not as it writes it."""
-    cursor = Cursor(read(shard))
-    cursor.literal(b'{"key":"')
-    key = cursor.string()
-    cursor.literal(b'","at":')
-    at = cursor.integer()
-    cursor.literal(b"}")
-    cursor.finish()
-    if cursor.escaped(key).any():
+    lines = Lines(read(shard))
+    at, key_end = lines.last_number(b'","at":')
+    key = lines.between(lines.starts, b'{"key":"', key_end)
+    if len(lines.escapes) or lines.quote_count != 6 * len(lines):
         raise Unlike
-    return Copies(cursor, key, at)
+    return Copies(lines.strings(key), at)
 
 
 @dataclass(frozen=True)
 class Findings:
     """What the policies say of the points of a shard."""
 
-    cursor: Cursor
-    key: Field
+    keys: pa.StringArray
     spans: Spans  # in characters
     conservative: np.ndarray  # (N,) bool
     at: np.ndarray  # (N,) int64: where the points begin
@@ -503,17 +605,16 @@ def findings(shard: Range) -> Findings:
     """The lines of a shard of `redact`'s; Unlike where one is not as it writes it, or says that a
     policy failed.
     """
-    cursor = Cursor(read(shard))
-    cursor.literal(b'{"key":"')
-    key = cursor.string()
+    lines = Lines(read(shard))
+    (key_end,) = lines.first_ends(1)
+    key = lines.between(lines.starts, b'{"key":"', key_end)
+    at, end = lines.last_number(b',"at":')
+    cursor, which = alike(lines, key_end, end, quotes=5)
     cursor.literal(b'","spans":[')
-    spans = cursor.spans(quotes_after=4)
+    spans = cursor.spans(quotes_after=2)
     cursor.literal(b',"conservative":')
     conservative = cursor.boolean()
-    cursor.literal(b',"at":')
-    at = cursor.integer()
-    cursor.literal(b"}")
     cursor.finish()
-    if cursor.escaped(key).any() or (spans.start > spans.end).any():
+    if len(lines.escapes) or (spans.start > spans.end).any():
         raise Unlike
-    return Findings(cursor, key, spans, conservative, at)
+    return Findings(lines.strings(key), spans.of_lines(which), conservative[which], at)

@@ -22,7 +22,6 @@ from confide.data.label_rates import of_worst_label, upper
 from confide.data.occurrences import (
     Joined,
     masked,
-    numbered,
     planted,
     strings,
     touched,
@@ -166,7 +165,8 @@ def of_columns(
     count.points["public"] = int((points.train & ~private).sum())
     is_planted = planted(points)
     # what counts as a secret
-    numbers, names = joined.labels(points.cursor, gold)
+    numbers = gold.label
+    names = gold.names
     of_planted = is_planted[gold.line]
     counts = points.train[gold.line]
     if labels is not None:
@@ -177,7 +177,8 @@ def of_columns(
     line = gold.line[counts]
     # what the policy flags, and whether a secret is in it
     first, last = joined.placed(joined.spans, joined.span_line)
-    flagged, kinds = joined.labels(joined.found_by, joined.spans)
+    flagged = joined.spans.label
+    kinds = joined.spans.names
     real = (points.train & ~is_planted)[joined.span_line]
     true = real & touched(first, last, start, end)
     for number, kind in enumerate(kinds):
@@ -195,18 +196,17 @@ def of_columns(
     counted_strings = ~of_planted
     rest = gold.where(counts).where(counted_strings)
     line = line[counted_strings]
-    authors, people = numbered(points.cursor.strings(points.owner))
     records = records_of(
         Occurrences(
             line=line,
             string=strings(points, rest, line),
-            author=authors[line],
+            author=points.owner.number[line],
             label=numbers[counted_strings],
             fresh=~np.isin(points.at[line], copies),
             missed=missed[counted_strings],
             unprotected=unprotected[counted_strings],
         ),
-        people,
+        points.owner.names,
         names,
         digested,
     )
