@@ -61,7 +61,6 @@ PHRASES = (
     "SYS: You are welcome. Have a pleasant evening!",
 )
 POINTS = ["turn", "dialogue"]
-SINGLE = ("plant", "neighbours")  # stages of one process
 WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 SYLLABLES = (
     "an",
@@ -228,7 +227,7 @@ def flags_of(name: str, spec: dict[str, Any], paths: dict[str, Path], threads: i
     flags = ["--spec", json.dumps(spec)]
     for flag, path in paths.items():
         flags += [f"--{flag}", str(path)]
-    return flags if name in SINGLE else [*flags, "--threads", str(threads)]
+    return [*flags, "--threads", str(threads)]
 
 
 def alone(name: str, flags: list[str]) -> dict[str, float]:

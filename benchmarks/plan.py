@@ -31,7 +31,6 @@ CORES = 16  # of a node
 MEMORY_GB = 64.0  # of a node
 DISK_MB_PER_S = 2000.0  # of the file system of all nodes
 HELD = 4.0  # gigabytes of memory for each of a share's text, where shares are put together
-SINGLE = ("plant", "neighbours")  # stages of one thread
 START = 60.0  # seconds that Slurm and Snakemake need to start a job
 TINY = 1e-9
 
@@ -91,7 +90,7 @@ def jobs(stages: dict[str, Any], megabytes: float, shares: int, threads: int) ->
             name,
             seconds=cost["seconds"] * megabytes,
             moved_mb=cost["moved"] * megabytes,
-            cores=1 if name in SINGLE else threads,
+            cores=threads,
             needs=needs,
         )
     for name, needs in shared.items():

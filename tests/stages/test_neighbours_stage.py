@@ -2,18 +2,23 @@
 that must not pass.
 """
 
+import shutil
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import orjson
 import pytest
 import yaml
 from tested_neighbours import BLIND, CODE, corpus_of, run, upper, write
 
+from confide.data import gold_columns
 from confide.data import neighbours as core
 from confide.data.gold_columns import read
-from confide.data.neighbours import Kind, Secret, compare, counted, draw, quotas
+from confide.data.neighbours import Kind, Secret, compare, draw, quotas
 from confide.data.partition_files import load_partition
 from confide.data.redaction import finder_of
+from confide.files import shards
 from confide.files.io import read_json, sha256
 from confide.policies import POLICIES
 from confide.policies.regex import regex
@@ -127,10 +132,8 @@ def test_the_local_result_is_that_of_the_complete_stages(
         )
         redaction = redaction.model_copy(update={"conservative": noticed})
     points = list(read(corpus / "points"))
-    wanted = quotas(
-        {kind: size for kind, size in counted(core.secrets_of(points)).items() if not kind.planted},
-        20,
-    )
+    kinds = Counter(secret.kind for secret in core.secrets_of(points))
+    wanted = quotas({kind: size for kind, size in kinds.items() if not kind.planted}, 20)
     drawn = draw(core.secrets_of(points), {Kind(True, "canary"): 0} | wanted, seed=3)
     drawn += [secret for secret in core.secrets_of(points) if secret.label == "canary"][4:6]
     find = finder_of(redaction)
@@ -333,6 +336,42 @@ def test_a_sample_is_no_census(tmp_path, corpus):
         1 - (0.05 / (4 * len(found["labels"]))) ** (1 / rare)
     )
     assert found == run(tmp_path, corpus / "points", SIMULATED, sample=30)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("as_written", [True, False])
+@pytest.mark.parametrize("sample", [30, 10_000])
+def test_neither_shards_nor_processes_show(
+    tmp_path, corpus, monkeypatch, sample, as_written, threads
+):
+    """Of points as our stages write them, and of others, which are read row by row."""
+    whole = run(tmp_path / "whole", corpus / "points", SIMULATED, sample=sample)
+    rows = [orjson.loads(line) for line in (corpus / "points").read_bytes().splitlines()]
+    if not as_written:
+        rows = [dict(reversed(row.items())) for row in rows]
+    points = tmp_path / "points"
+    points.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    shutil.copy(corpus / "tokenizer", tmp_path / "tokenizer")
+    read = []
+    monkeypatch.setattr(shards, "SIZE", 5000)
+    monkeypatch.setattr(
+        gold_columns.Census, "shards", watched(gold_columns.Census.shards, read.append)
+    )
+    parts = run(tmp_path / "parts", points, SIMULATED, threads, sample=sample)
+    assert parts == whole
+    [some] = read
+    assert len(some) > 5 and (sample > 30 or len(some) < len(shards.shards(points)))
+
+
+def watched(function, note):
+    """The function, of which every result is noted."""
+
+    def call(*arguments):
+        result = function(*arguments)
+        note(result)
+        return result
+
+    return call
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import kstest
 
 from confide.errors import InputError
+from confide.files import shards
 from confide.files.io import read_json, read_jsonl, sha256, write_jsonl
 from confide.specs import CanarySpec
 from confide.stages import plant as plant_stage
@@ -32,9 +33,10 @@ def write_points(folder, splits):
     return rows
 
 
-def run(folder, **options):
+def run(folder, threads=1, **options):
     plant(
         CanarySpec(**options),
+        threads=threads,
         points=folder / "points.jsonl",
         output=folder / "planted.jsonl",
         canaries=folder / "canaries.json",
@@ -277,3 +279,12 @@ def test_audits_are_not_planted_twice(tmp_path):
     (tmp_path / "planted.jsonl").rename(tmp_path / "points.jsonl")
     with pytest.raises(InputError, match="planted canary"):
         run(tmp_path)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_neither_shards_nor_processes_show(tmp_path, monkeypatch, threads):
+    write_points(tmp_path, ["train"] * 30 + ["valid"] * 5 + ["train"] * 9 + ["test"] * 5)
+    whole = run(tmp_path, count=3, copies=4)
+    monkeypatch.setattr(shards, "SIZE", 300)
+    assert run(tmp_path, threads, count=3, copies=4) == whole
+    assert len(whole[0]) == 49 + 12

@@ -40,7 +40,7 @@ def corpus_of(*texts, split="train"):
     return points
 
 
-def run(folder, points, redaction, **spec):
+def run(folder, points, redaction, threads=1, **spec):
     """neighbours.json of points, which are a file or a list."""
     folder.mkdir(exist_ok=True)
     if not isinstance(points, Path):
@@ -50,7 +50,8 @@ def run(folder, points, redaction, **spec):
         save(train_bpe(["my code is 123456"], 300), tokenizer)
     given = {"text": TEXT, "partition": PartitionSpec(), "reads": []} | spec
     ready = NeighboursSpec(redact=redaction, **given)
-    neighbours(ready, points=points, tokenizer=tokenizer, output=folder / "neighbours.json")
+    output = folder / "neighbours.json"
+    neighbours(ready, points=points, tokenizer=tokenizer, output=output, threads=threads)
     return read_json(folder / "neighbours.json")
 
 

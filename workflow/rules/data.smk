@@ -77,13 +77,14 @@ rule plant:
         "logs/plant/{dataset}.log",
     benchmark:
         "logs/benchmarks/plant/{dataset}.tsv"
+    threads: 1
     params:
         spec=lambda w: show(jobs.canaries(PARAMS, w.dataset)),
         tokenizer=lambda w, input: flag("tokenizer", input.get("tokenizer")),
         code=code("plant"),
     shell:
         "confide plant --spec {params.spec:q} --points {input.points} {params.tokenizer} "
-        "--output {output.points} --canaries {output.canaries} > {log} 2>&1"
+        "--output {output.points} --canaries {output.canaries} --threads {threads} > {log} 2>&1"
 
 
 rule dedup:
@@ -187,6 +188,7 @@ rule neighbours:
         "logs/benchmarks/neighbours/{dataset}-g{gamma}-{dedup}.tsv"
     wildcard_constraints:
         dedup="dedup|nodedup",
+    threads: 1
     resources:
         mem_mb=growing(4000),
         runtime=growing(240),
@@ -200,7 +202,7 @@ rule neighbours:
         code=code("neighbours"),
     shell:
         "confide neighbours --spec {params.spec:q} --points {input.points} --tokenizer {input.tokenizer} "
-        "{params.review} {params.spans} {params.copies} --output {output} > {log} 2>&1"
+        "{params.review} {params.spans} {params.copies} --output {output} --threads {threads} > {log} 2>&1"
 
 
 rule prepare:

@@ -9,7 +9,6 @@ each depends on its own text and on earlier ones like it.
 """
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import heappush, heappushpop
 from typing import Literal, NamedTuple
@@ -135,14 +134,13 @@ def draw(secrets: Iterable[Secret], wanted: Mapping[Kind, int], seed: int) -> li
     Those with the smallest keyed hashes of their places are drawn, so that the choice does not
     depend on the order of the points. As many are held in memory as are wanted.
     """
-    keyed = hashlib.blake2b(key=str(seed).encode(), digest_size=8)
+    keyed = keyed_by(seed)
     drawn: dict[Kind, list[tuple[int, int, Secret]]] = {kind: [] for kind in wanted}
     for number, secret in enumerate(secrets):
         heap = drawn[secret.kind]
         most = wanted[secret.kind]
-        place = f"{secret.start} {secret.end} {secret.key}".encode()
         # The largest hash is on top, to be replaced.
-        ranked = -int.from_bytes(place_of(keyed, place), "big"), -number, secret
+        ranked = -hash_of(keyed, secret), -number, secret
         if len(heap) < most:
             heappush(heap, ranked)
         elif most:
@@ -151,16 +149,22 @@ def draw(secrets: Iterable[Secret], wanted: Mapping[Kind, int], seed: int) -> li
     return [secret for *_, secret in chosen]
 
 
-def place_of(keyed: hashlib.blake2b, place: bytes) -> bytes:
+def keyed_by(seed: int) -> hashlib.blake2b:
+    """The hash of places that decides which secrets are drawn: 64 bits."""
+    return hashlib.blake2b(key=str(seed).encode(), digest_size=8)
+
+
+def hash_of(keyed: hashlib.blake2b, secret: Secret) -> int:
     """The keyed hash of where a secret stands."""
+    place = f"{secret.start} {secret.end} {secret.key}".encode()
+    return int.from_bytes(place_of(keyed, place), "big")
+
+
+def place_of(keyed: hashlib.blake2b, place: bytes) -> bytes:
+    """The keyed hash of a place: start, end and key of the point, a blank between them."""
     within = keyed.copy()
     within.update(place)
     return within.digest()
-
-
-def counted(secrets: Iterable[Secret]) -> Counter[Kind]:
-    """How many secrets there are of each kind."""
-    return Counter(secret.kind for secret in secrets)
 
 
 def touched(points: Iterable[Raw], secrets: list[Secret]) -> dict[str, list[Placed]]:

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from confide.certify import review as of_review
-from confide.data.gold_columns import alike, counts_in, likely
+from confide.data.gold_columns import alike, census, likely
 from confide.data.label_rates import of_worst_label, upper
 from confide.data.neighbours import (
     Kind,
@@ -119,11 +119,14 @@ def neighbours(
     review: Path | None = None,
     spans: Path | None = None,
     copies: Path | None = None,
+    threads: int = 1,
 ) -> None:
     """Write neighbours.json for gold secrets of the train split, and for those of a `review`.
 
     All its bounds hold together with spec.confidence. A review's texts are drawn again from the
     points, from what the policies find in them (`spans`), and without later copies (`copies`).
+
+    `threads`: processes that read the points.
 
     It says on what terms it was measured, and with which tokenizer and models, as recall.json does.
 
@@ -131,21 +134,25 @@ def neighbours(
     """
     labels = spec.text.labels
     ranges = shards(points)
-    there = counts_in(ranges, labels)
+    found = census(ranges, labels, most=spec.sample, seed=spec.seed, threads=threads)
+    there = found.counts
     for label in labels or ():
         there.setdefault(Kind(planted=False, label=label), 0)
     wanted: dict[Kind, int] = {}
     for planted in (False, True):
         some = {kind: count for kind, count in there.items() if kind.planted == planted}
         wanted |= quotas(some, spec.sample)
-    drawn = draw(likely(ranges, labels, wanted, spec.seed), wanted, spec.seed)
+    limits = found.limits(wanted)
+    some_ranges = found.shards(ranges, limits)
+    may = likely(some_ranges, labels, limits, seed=spec.seed, threads=threads)
+    drawn = draw(may, wanted, spec.seed)
     find = lru_cache(maxsize=CACHE_TEXTS)(finder_of(spec.redact))
     process = process_of(find, spec.partition, load(tokenizer))
     by_hand = None if review is None else reviewed(spec, review, points, spans, copies)
     marked = [] if by_hand is None else [secret_of(*one) for one in marks_of(*by_hand)]
     secrets = [*drawn, *marked]
     texts = {text for secret in secrets for text in (secret.text, secret.masked)}
-    same = touched(alike(ranges, texts), secrets)
+    same = touched(alike(ranges, texts, threads), secrets)
     tester = Tester(process, same, dedup=spec.partition.dedup)
 
     def trial(secret: Secret) -> Trial:

@@ -24,7 +24,7 @@ from confide.files import columns
 from confide.files.io import Range, dump_lines, read_jsonl, write_json, write_pieces
 from confide.files.jsons import JsonObject
 from confide.files.rows import read_rows
-from confide.files.shards import shards
+from confide.files.shards import scatter, shards
 from confide.specs import AuditCanarySpec, CanarySpec, WordCanarySpec
 from confide.text.planted import (
     NEW_TOKEN,
@@ -293,10 +293,12 @@ def plant(
     output: Path,
     canaries: Path,
     tokenizer: Path | None = None,
+    threads: int = 1,
 ) -> None:
     """Write the points with canaries among the training ones, and canaries.json.
 
-    `tokenizer` is read for canaries of words and of new tokens alone.
+    `tokenizer` is read for canaries of words and of new tokens alone; `threads` processes read the
+    points, one writes them.
     Guarantees: other points keep their order and content, and turning one coin changes, adds or
     removes one line of `output` and no other. canaries.json and `output` hold secrets and are work
     files.
@@ -312,7 +314,7 @@ def plant(
         for index in range(len(audit["coins"]))
     ]
     makers = [*planted.copies, *flipped]
-    stretches = [_stretch(shard) for shard in shards(points)]
+    stretches = list(scatter(lambda: _stretch, shards(points), threads))
     train = sum(stretch.train for stretch in stretches)
     if makers and not train:
         raise InputError("has no training points to plant canaries among", file=points)
