@@ -52,6 +52,10 @@ def test_a_job_waits_for_memory():
 
 def test_cores_divide_the_work_and_not_the_start():
     assert hours([job("a", cores=4)]) == pytest.approx((60 + 3540 / 4) / 3600)
+    half = 3540 / 2
+    assert hours([job("a", cores=4, one_thread=0.5)]) == pytest.approx(
+        (60 + half + half / 4) / 3600
+    )
 
 
 def test_jobs_divide_the_file_system_and_who_asks_for_little_has_it():
