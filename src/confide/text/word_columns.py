@@ -1,8 +1,9 @@
 """Token ids of many texts at once, each different word looked up once.
 
 Texts of ASCII in which blanks stand alone are cut into words by the kinds of neighbouring
-characters, just as the expression of the tokenizer cuts them (`tokenizer.py`). Any other text, and
-those of tokenizers that cut in another way, are left to `Tokenizer.packed`.
+characters, just as the expression of the tokenizer cuts them (`tokenizer.py`); <MASK> is a word of
+its own. Any other text, and those of tokenizers that cut in another way, are left to
+`Tokenizer.packed`.
 Shapes: U texts, W words, T tokens.
 """
 
@@ -16,12 +17,15 @@ import pyarrow.compute as pc
 
 from confide.files import arrays
 from confide.text.tokenizer import Tokenizer
+from confide.text.tokenizer import packed as packed_ids
+from confide.types import MASK
 
-LETTER, DIGIT, OTHER, SPACE, LINE_END = range(5)
+LETTER, DIGIT, OTHER, SPACE, LINE_END, MASKED = range(6)
 GROUP = 3  # digits of a word, where digits are tokens one by one
-# Characters beyond ASCII, apostrophes, which may begin a word with letters, and blanks but single
-# spaces and line ends.
-ODD = r"[^\x00-\x7F]|['\t\r\f\v]|[ \n][ \n]"
+HOLE = "\x01"  # a byte in place of each <MASK>, which is a word of its own
+# Characters beyond ASCII, apostrophes, which may begin a word with letters, blanks but single
+# spaces and line ends, and what stands in place of masks.
+ODD = rf"[^\x00-\x7F]|['\t\r\f\v{HOLE}]|[ \n][ \n]"
 
 
 def _kinds() -> np.ndarray:
@@ -30,6 +34,7 @@ def _kinds() -> np.ndarray:
         kinds[ord(first) : ord(last) + 1] = kind
     kinds[ord(" ")] = SPACE
     kinds[ord("\n")] = LINE_END
+    kinds[ord(HOLE)] = MASKED
     return kinds
 
 
@@ -75,18 +80,21 @@ def _odd(tokenizer: Tokenizer, texts: pa.StringArray) -> np.ndarray:
     """(U,) bool: texts that are looked at alone."""
     if tokenizer.pattern is None:
         return np.ones(len(texts), bool)
-    whole = "|".join(map(re.escape, tokenizer.whole))
-    return arrays.from_booleans(pc.match_substring_regex(texts, f"{ODD}|{whole}"))
+    others = [re.escape(string) for string in tokenizer.whole if string != MASK]
+    return arrays.from_booleans(pc.match_substring_regex(texts, "|".join([ODD, *others])))
 
 
 def _of_words(tokenizer: Tokenizer, texts: pa.StringArray) -> Tokens:
-    content, edges = arrays.content_of(texts)
+    content, edges = arrays.content_of(pc.replace_substring(texts, MASK, HOLE))
     grouped = tokenizer.pattern is not None and "{1,3}" in tokenizer.pattern.pattern
     starts = word_starts(np.frombuffer(content, np.uint8)[: edges[-1]], edges, grouped=grouped)
     ends = pa.py_buffer(np.append(starts, edges[-1]).astype(np.int32))
     words = pa.StringArray.from_buffers(len(starts), ends, pa.py_buffer(content))
     words = words.dictionary_encode()
-    packed = list(map(tokenizer.words.__getitem__, words.dictionary.to_pylist()))
+    mask = packed_ids((tokenizer.mask_id,))
+    packed = [
+        mask if word == HOLE else tokenizer.words[word] for word in words.dictionary.to_pylist()
+    ]
     sizes = np.fromiter(map(len, packed), np.int64, len(packed)) // np.int32().itemsize
     known = Tokens(np.frombuffer(b"".join(packed), np.int32), np.cumsum(sizes) - sizes, sizes)
     ids, counts = laid_out(known, arrays.from_integers(words.indices))
