@@ -10,6 +10,7 @@ Shapes: U texts, W words, T tokens.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from confide.text.tokenizer import packed as packed_ids
 from confide.types import MASK
 
 LETTER, DIGIT, OTHER, SPACE, LINE_END, MASKED = range(6)
+BATCH = 1 << 19  # bytes that are cut at once: what is made of them stays in a processor's cache
 GROUP = 3  # digits of a word, where digits are tokens one by one
 HOLE = "\x01"  # a byte in place of each <MASK>, which is a word of its own
 # Characters beyond ASCII, apostrophes, which may begin a word with letters, blanks but single
@@ -71,9 +73,7 @@ def tokens_of(
 def laid_out(tokens: Tokens, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Token ids of texts that are known by numbers (N,), and how many each has."""
     counts = tokens.counts[which]
-    before = np.cumsum(counts) - counts
-    places = np.arange(counts.sum()) + np.repeat(tokens.starts[which] - before, counts)
-    return tokens.ids[places], counts
+    return tokens.ids[arrays.runs(tokens.starts[which], counts)], counts
 
 
 def _odd(tokenizer: Tokenizer, texts: pa.StringArray) -> np.ndarray:
@@ -85,9 +85,26 @@ def _odd(tokenizer: Tokenizer, texts: pa.StringArray) -> np.ndarray:
 
 
 def _of_words(tokenizer: Tokenizer, texts: pa.StringArray) -> Tokens:
+    """Tokens of texts that are not odd, a batch of them after the other."""
     content, edges = arrays.content_of(pc.replace_substring(texts, MASK, HOLE))
+    firsts = np.searchsorted(edges, np.arange(edges[0], edges[-1] + 1, BATCH))
+    bounds = [*dict.fromkeys(firsts.tolist()), len(texts)]
+    batches = [
+        _of_batch(tokenizer, content[edges[first] : edges[last]], edges[first : last + 1])
+        for first, last in pairwise(bounds)
+    ]
+    counts = np.concatenate([counts for _, counts in batches])
+    ids = np.concatenate([ids for ids, _ in batches])
+    return Tokens(ids, np.cumsum(counts) - counts, counts)
+
+
+def _of_batch(
+    tokenizer: Tokenizer, content: bytes, edges: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens of texts that lie between edges (U + 1,), and how many each has."""
+    edges = edges - edges[0]
     grouped = tokenizer.pattern is not None and "{1,3}" in tokenizer.pattern.pattern
-    starts = word_starts(np.frombuffer(content, np.uint8)[: edges[-1]], edges, grouped=grouped)
+    starts = word_starts(np.frombuffer(content, np.uint8), edges, grouped=grouped)
     ends = pa.py_buffer(np.append(starts, edges[-1]).astype(np.int32))
     words = pa.StringArray.from_buffers(len(starts), ends, pa.py_buffer(content))
     words = words.dictionary_encode()
@@ -99,7 +116,7 @@ def _of_words(tokenizer: Tokenizer, texts: pa.StringArray) -> Tokens:
     known = Tokens(np.frombuffer(b"".join(packed), np.int32), np.cumsum(sizes) - sizes, sizes)
     ids, counts = laid_out(known, arrays.from_integers(words.indices))
     tokens = np.append(0, np.cumsum(counts))[np.searchsorted(starts, edges)]
-    return Tokens(ids, tokens[:-1], np.diff(tokens))
+    return ids, np.diff(tokens)
 
 
 def word_starts(content: np.ndarray, edges: np.ndarray, *, grouped: bool) -> np.ndarray:
