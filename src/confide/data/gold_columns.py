@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from confide.data.neighbours import Kind, Secret, counted, place_of, secrets_of
+from confide.data.neighbours import Kind, Secret, counted, draw, place_of, quotas, secrets_of
 from confide.data.occurrences import planted
 from confide.data.partitioning import Raw
 from confide.files import arrays, columns
@@ -22,6 +22,8 @@ from confide.files.columns import Points, Spans, Unlike
 from confide.files.io import Range
 from confide.files.rows import read_rows
 from confide.types import SPLITS
+
+SPARE = 1 << 12  # secrets that are held for nothing, so that they seldom have to be looked through
 
 
 @dataclass(frozen=True)
@@ -84,17 +86,6 @@ def gold_of(shard: Range, labels: Collection[str] | None) -> Gold:
     return Gold(points, gold.where(chosen), line[chosen], kind[chosen], kinds)
 
 
-def counts_in(shards: Iterable[Range], labels: Collection[str] | None) -> Counter[Kind]:
-    """How many secrets there are of each kind."""
-    counts: Counter[Kind] = Counter()
-    for shard in shards:
-        try:
-            counts.update(gold_of(shard, labels).counts())
-        except Unlike:
-            counts.update(counted(chosen(secrets_of(read(shard)), labels)))
-    return counts
-
-
 def chosen(secrets: Iterable[Secret], labels: Collection[str] | None) -> Iterator[Secret]:
     """Secrets of these labels, and planted ones; None: all."""
     return (
@@ -109,32 +100,59 @@ def read(source: Path | Range) -> Iterator[Raw]:
     return map(Raw._make, read_rows(source, *Raw._fields))
 
 
-def likely(
-    shards: Iterable[Range],
-    labels: Collection[str] | None,
-    wanted: Mapping[Kind, int],
-    seed: int,
-) -> Iterator[Secret]:
-    """Secrets in file order, among them all that `draw` draws of all.
+def candidates(
+    shards: Iterable[Range], labels: Collection[str] | None, places: int, seed: int
+) -> tuple[Counter[Kind], list[Secret]]:
+    """How many secrets there are of each kind, and among some of them all that `draw` draws of all
+    where it wants what `quotas` allots of so many places.
 
-    Of each kind, those are left out whose hashes are larger than those of as many as are wanted.
+    One pass. Memory: about twice as many secrets as there are places.
     """
+    counts: Counter[Kind] = Counter()
+    kept: list[Secret] = []
     least: dict[Kind, np.ndarray] = defaultdict(lambda: np.zeros(0, np.uint64))
     for shard in shards:
         try:
             gold = gold_of(shard, labels)
+            counts.update(gold.counts())
+            most = limits(counts, places)
+            kept += gold.secrets(smallest(gold, gold.hashes(seed), most, least))
         except Unlike:
-            yield from chosen(secrets_of(read(shard)), labels)
-            continue
-        hashes = gold.hashes(seed)
-        may = np.zeros(len(hashes), bool)
-        for number, kind in enumerate(gold.kinds):
-            of_kind = gold.kind == number
-            if of_kind.any() and wanted[kind]:
-                known = np.sort(np.concatenate([least[kind], hashes[of_kind]]))[: wanted[kind]]
-                least[kind] = known
-                may |= of_kind & (hashes <= known[-1])
-        yield from gold.secrets(np.flatnonzero(may))
+            secrets = list(chosen(secrets_of(read(shard)), labels))
+            counts.update(counted(secrets))
+            most = limits(counts, places)
+            kept += draw(secrets, most, seed)
+        if len(kept) > 2 * sum(most.values()) + SPARE:
+            kept = draw(kept, most, seed)
+    return counts, kept
+
+
+def limits(counts: Counter[Kind], places: int) -> dict[Kind, int]:
+    """At least as many of each kind as `quotas` allots, however many are still to be counted.
+
+    A kind is allotted most if it has no end and the others have no more than were counted.
+    """
+    most = {}
+    for kind in counts:
+        others = {other: count for other, count in counts.items() if other.planted == kind.planted}
+        most[kind] = quotas(others | {kind: places + counts.total()}, places)[kind] + 1
+    return most
+
+
+def smallest(
+    gold: Gold, hashes: np.ndarray, most: Mapping[Kind, int], least: dict[Kind, np.ndarray]
+) -> np.ndarray:
+    """Places of the secrets with hashes among the smallest of their kind, so many of each.
+
+    `least` has the smallest ones before, and then those of these, too.
+    """
+    may = np.zeros(len(hashes), bool)
+    for number, kind in enumerate(gold.kinds):
+        of_kind = gold.kind == number
+        if of_kind.any():
+            least[kind] = np.sort(np.concatenate([least[kind], hashes[of_kind]]))[: most[kind]]
+            may |= of_kind & (hashes <= least[kind][-1])
+    return np.flatnonzero(may)
 
 
 def alike(shards: Iterable[Range], texts: Collection[str]) -> Iterator[Raw]:
