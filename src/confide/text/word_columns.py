@@ -30,14 +30,15 @@ HOLE = "\x01"  # a byte in place of each <MASK>, which is a word of its own
 ODD = rf"[^\x00-\x7F]|['\t\r\f\v{HOLE}]|[ \n][ \n]"
 
 
-def _kinds() -> np.ndarray:
+def _kinds() -> bytes:
+    """The kind of each byte, as a table for `bytes.translate`."""
     kinds = np.full(256, OTHER, np.uint8)
     for first, last, kind in (("A", "Z", LETTER), ("a", "z", LETTER), ("0", "9", DIGIT)):
         kinds[ord(first) : ord(last) + 1] = kind
     kinds[ord(" ")] = SPACE
     kinds[ord("\n")] = LINE_END
     kinds[ord(HOLE)] = MASKED
-    return kinds
+    return kinds.tobytes()
 
 
 KINDS = _kinds()
@@ -104,7 +105,8 @@ def _of_batch(
     """Tokens of texts that lie between edges (U + 1,), and how many each has."""
     edges = edges - edges[0]
     grouped = tokenizer.pattern is not None and "{1,3}" in tokenizer.pattern.pattern
-    starts = word_starts(np.frombuffer(content, np.uint8), edges, grouped=grouped)
+    kinds = np.frombuffer(content.translate(KINDS), np.uint8)
+    starts = word_starts(kinds, edges, grouped=grouped)
     ends = pa.py_buffer(np.append(starts, edges[-1]).astype(np.int32))
     words = pa.StringArray.from_buffers(len(starts), ends, pa.py_buffer(content))
     words = words.dictionary_encode()
@@ -119,12 +121,12 @@ def _of_batch(
     return ids, np.diff(tokens)
 
 
-def word_starts(content: np.ndarray, edges: np.ndarray, *, grouped: bool) -> np.ndarray:
+def word_starts(kind: np.ndarray, edges: np.ndarray, *, grouped: bool) -> np.ndarray:
     """Bytes (W,) at which words begin of texts between edges (U + 1,) that are not odd.
 
+    kind: of each byte
     grouped: digits are words of their own, of GROUP at most; else they are like letters.
     """
-    kind = KINDS[content]
     before = np.append(LINE_END, kind[:-1])[: len(kind)]
     starts = kind != before
     # a space belongs to the word behind it
