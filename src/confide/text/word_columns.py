@@ -22,7 +22,7 @@ from confide.text.tokenizer import packed as packed_ids
 from confide.types import MASK
 
 LETTER, DIGIT, OTHER, SPACE, LINE_END, MASKED = range(6)
-BATCH = 1 << 19  # bytes that are cut at once: what is made of them stays in a processor's cache
+BATCH = 1 << 20  # bytes that are cut at once: what is made of them stays in a processor's cache
 GROUP = 3  # digits of a word, where digits are tokens one by one
 HOLE = "\x01"  # a byte in place of each <MASK>, which is a word of its own
 # Characters beyond ASCII, apostrophes, which may begin a word with letters, blanks but single
