@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from confide.corpora.lines import Places, read
+from confide.corpora.lines import Places, Plan, Shard, form_of, objects, read
+from confide.corpora.lines import _names as lines_of
+from confide.corpora.lines import records as records_of
 from confide.errors import InputError
+from confide.files.io import Range
 from confide.specs import LinesSpec
 
 
@@ -201,3 +204,62 @@ def test_given_names_never_meet_automatic_ones(tmp_path):
 
 def test_json_escapes_are_decoded(tmp_path):
     assert records(write(tmp_path, [json.dumps({"text": "é\n😀"}).encode()]))[0].text == "é\n😀"
+
+
+usual = st.fixed_dictionaries(
+    {"text": st.text('ab" :\t\\é', max_size=6)},
+    optional={
+        "doc": st.sampled_from(["d", "e", "line-1", None]),
+        "author": st.sampled_from(["ann", "bob", None]),
+        "domain": st.sampled_from(["bank", None]),
+        "split": st.sampled_from(["train", "test", None]),
+        "spans": st.lists(
+            st.tuples(st.integers(0, 4), st.integers(0, 6), st.just("x")), max_size=2
+        ),
+    },
+)
+written = usual.map(orjson.dumps) | st.sampled_from(
+    [
+        b"",
+        b" ",
+        b"[]",
+        b'{"text":"a"} {"text":"b"}',
+        b'{"text":"a","doc":"d"',
+        b'"doc":"d"}',
+        b'{"text":"a","text":"b"}',
+        b'{"text" :"a"}',
+        b'{"text":"a","other":1}',
+        b'{"text":"a"}\r',
+        b'{"text":"\xff"}',
+        b'{"text":"a","doc":{"x":{}}}',
+        b'{"text":"a","spans":[[0,1,"x"]],"spans":[]}',
+    ]
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(usual.map(orjson.dumps) | written, max_size=4), st.booleans())
+def test_lines_read_at_once_are_what_is_read_one_by_one(tmp_path_factory, rows, ends):
+    path = tmp_path_factory.mktemp("lines") / "corpus.jsonl"
+    path.write_bytes(b"\n".join(rows) + (b"\n" if ends else b""))
+    spec = LinesSpec(reader="lines", path=str(path))
+    outcomes = []
+    for form in (form_of(spec), form_of(spec)._replace(at_once=None)):
+        plan = Plan(spec, Places(), form=form)
+        shard = Shard(Range(path))
+        try:
+            outcomes.append([*lines_of(form, shard), *records_of(plan, shard)])
+        except InputError as error:
+            outcomes.append(str(error))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_lines_as_most_are_read_at_once(tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    path.write_bytes(b'{"text":"a","doc":"d"}\n{"text":"b \\": c"}\n')
+    there = objects(Shard(Range(path)))
+    assert there is not None and there.starts.tolist() == [0, 23, 42]
+    assert objects(Shard(Range(path, 23, 42), 2)) is not None
+    for content in (b'{"text":"a"}', b'{"text":"a"}\n\n', b' {"text":"a"}\n', b'{"synthetic":1}\n'):
+        path.write_bytes(content)
+        assert objects(Shard(Range(path))) is None

@@ -6,9 +6,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from confide.data.redaction import alone, column_finder, column_finder_of, finder_of
+from confide.data.redaction import (
+    column_finder,
+    column_finder_of,
+    finder,
+    finder_of,
+    sayer_of,
+)
 from confide.files import arrays
-from confide.policies import detector, policy, screen_of
+from confide.policies import detector, policy, screen_of, together_of
+from confide.policies.at_once import at_once, plain
 from confide.policies.screen import screen
 from confide.specs import RedactSpec, RegexPolicySpec
 
@@ -134,10 +141,104 @@ def test_screened_policies_say_what_they_say_of_each_text(texts, gamma):
     spec = RedactSpec.model_validate(specs | {"miss_rate": gamma})
     find = column_finder_of(spec)
     found = find(arrays.texts(texts))
-    assert found == [alone(find)(text) for text in texts] == list(map(finder_of(spec), texts))
+    alone = [find(arrays.texts([text]))[0] for text in texts]
+    assert found == alone == list(map(finder_of(spec), texts))
+    assert found == sayer_of(spec)(arrays.texts(texts)).findings()
     if not gamma:
         plain = column_finder(
             policy(RegexPolicySpec(**specs["policy"])),
             detector(RegexPolicySpec(**specs["conservative"])),
         )
         assert found == plain(arrays.texts(texts))
+
+
+# Patterns that mean the same to RE2, but for some.
+alike = st.recursive(
+    st.sampled_from(
+        ["a", "b", "1", " ", "[ab]", "[^a]", r"\d", r"\w", r"\s", "a", ".", r"\b", r"\B"]
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=2, max_size=3).map("".join),
+        st.lists(inner, min_size=2, max_size=3).map(lambda some: f"(?:{'|'.join(some)})"),
+        st.tuples(
+            inner, st.sampled_from(["*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{,2}?"])
+        ).map(lambda pair: f"(?:{pair[0]}){pair[1]}"),
+        inner.map(lambda one: f"(?=[ab1])a{one}"),
+        inner.map(lambda one: f"(?=[a]){one}"),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, max_examples=400)
+@given(
+    st.lists(alike, min_size=1, max_size=3),
+    st.lists(st.text("ab1 -\n\t\x1c", max_size=9), max_size=5),
+)
+def test_what_is_found_at_once_is_what_re_finds(some, texts):
+    """The same spans and labels, not only the same texts."""
+    together = at_once(some)
+    assume(together is not None)
+    table = {f"l{number}": pattern for number, pattern in enumerate(some)}
+    find = policy(RegexPolicySpec(kind="regex", patterns=table))
+    found = together(arrays.texts(texts))
+    columns = (found.text, found.start, found.end, found.label)
+    spans = [[] for _ in texts]
+    for text, start, end, label in zip(*(column.tolist() for column in columns), strict=True):
+        spans[text].append((start, end, f"l{label}", 1.0))
+    assert spans == [list(map(tuple, find(text))) for text in texts]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"\b\d{3}-\d{5}\b",
+        r"(?=[A-Z0-9])\b[A-Z][a-z]+(?: [A-Z][a-z]+)+",
+        "a+?b",
+        "(?:ab|a)(?:c|bcd)?",
+        r"[\w.'’-]+@[a-z]+",
+    ],
+)
+def test_ordinary_patterns_are_looked_for_at_once(pattern):
+    text = "ab a Ann Lee 123-45678 aaab abcd a.b@c X. Y"
+    found = at_once([pattern])(arrays.texts(["", text]))
+    assert found.text.tolist() == [1] * len(found.text) and len(found.text)
+    places = list(zip(found.start.tolist(), found.end.tolist(), strict=True))
+    assert places == [match.span() for match in re.finditer(pattern, text)]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(?<=x)a", "(?!b)a", "(?:a*)+b", r"(a)\1", "(?i:k)", "^a", "a$", "(?>a|ab)", "a*+b"]
+)
+def test_patterns_that_may_mean_something_else_are_left_to_re(pattern):
+    assert at_once([pattern]) is None
+
+
+def test_texts_beyond_ascii_and_with_the_bytes_of_marks_are_left_to_re():
+    texts = arrays.texts(["a 1", "é 1", "\x02 1", "\x03", "\x01"])
+    assert plain(texts).tolist() == [True, False, False, False, True]
+
+
+def test_secret_groups_and_many_patterns_are_left_to_re():
+    named = RegexPolicySpec(kind="regex", patterns={"id": r"id (?P<secret>\d+)"})
+    assert together_of(named) is None
+    many = {f"l{number}": rf"{number}\d" for number in range(10)}
+    assert together_of(RegexPolicySpec(kind="regex", patterns=many)) is None
+
+
+TABLES = {"order": r"\b\d{2}-\d+\b", "name": "[A-Z][a-z]+(?: [A-Z][a-z]+)*", "e": "é+"}
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.text("aAb 12-é\x02\n", max_size=14), max_size=6))
+def test_what_is_said_at_once_is_what_is_said_of_each(texts):
+    conservative = {"digit": r"\d", "space": r"(?<!a) b"}
+    for only in (conservative, {"digit": conservative["digit"]}):
+        spec = RedactSpec(
+            policy={"kind": "regex", "patterns": TABLES},
+            conservative={"kind": "regex", "patterns": only},
+        )
+        find = finder(policy(spec.policy), detector(spec.conservative))
+        said = sayer_of(spec)(arrays.texts(texts))
+        assert said.findings() == list(map(find, texts))
+        assert not said.failed.any()

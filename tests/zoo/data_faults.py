@@ -1,6 +1,6 @@
 """Faults of the data stages, and of the tests that watch them."""
 
-from mutation import Fault, edit
+from mutation import Fault, both, edit
 
 CAUGHT, MISSED = (
     "a_secret_that_the_policy_finds_leaves_no_trace",
@@ -100,7 +100,7 @@ FAULTS = [
         CAUGHT,
         edit(
             "confide.text.deduplication:apart",
-            ("points.train & chosen & ~masked", "points.train & chosen"),
+            ("points.train & chosen & ~points.holding(MASK)", "points.train & chosen"),
         ),
     ),
     Fault(
@@ -158,9 +158,9 @@ FAULTS = [
         edit(
             "confide.stages.redact:lines_in",
             (
-                "found = find(texts.dictionary)",
-                "all_texts = zip(texts.dictionary.to_pylist(), find(texts.dictionary))\n"
-                "found = [{} if len(text) > 256 else one for text, one in all_texts]",
+                "said = say(texts.dictionary)",
+                "long = pc.greater(pc.utf8_length(texts.dictionary), 256)\n"
+                "said = say(pc.if_else(long, '', texts.dictionary))",
             ),
         ),
     ),
@@ -177,9 +177,9 @@ FAULTS = [
         "conservative policy ignored",
         "A text is private only if the policy itself found something in it.",
         MISSED,
-        edit(
-            "confide.data.redaction:finding",
-            ("spans or fired", "spans"),
+        both(
+            edit("confide.data.redaction:finding", ("spans or fired", "spans")),
+            edit("confide.data.redaction:written_of", ("(counts > 0) | fires", "counts > 0")),
         ),
     ),
     Fault(

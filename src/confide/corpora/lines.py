@@ -25,7 +25,7 @@ import orjson
 
 from confide.corpora.shares import check_train
 from confide.errors import InputError
-from confide.files import jsons
+from confide.files import columns, jsons
 from confide.files.buckets import DIGEST, KEYED, Buckets, apart, later
 from confide.files.encodings import ENDS, Encoding, binary, byte_lines, codec_of, decoded
 from confide.files.io import Range, count_lines, size_of
@@ -105,6 +105,36 @@ def raw_lines(shard: Shard, encoding: Encoding | None = None) -> Iterator[Line]:
             yield Line(path, number, line)
 
 
+class Objects(NamedTuple):
+    """Lines of a shard, of which each begins and ends with a brace.
+
+    No object then goes on from one line to the next, where JSON would want a comma before a brace:
+    as many objects as lines are one in each.
+    """
+
+    content: bytes
+    starts: np.ndarray  # (N + 1,) where they begin, and behind them where the last one ends
+
+
+def objects(shard: Shard, encoding: Encoding | None = None) -> Objects | None:
+    """A shard as it is read; None where its lines may be others than those of `raw_lines`."""
+    path = shard.range.path
+    if codec_of(path, encoding) != "utf-8":
+        return None
+    try:
+        raw = columns.read(shard.range)
+    except columns.Unlike:
+        return None
+    synthetic = shard.number == 1 and raw.startswith(SYNTHETIC)
+    if synthetic or not raw.endswith(b"\n") or b"\0" in raw:
+        return None
+    characters = np.frombuffer(raw, np.uint8)
+    starts = np.append(0, np.flatnonzero(characters == ord("\n")) + 1)
+    opened = (characters[starts[:-1]] == ord("{")).all()
+    closed = (characters[starts[1:] - 2] == ord("}")).all()
+    return Objects(raw, starts) if opened and closed else None
+
+
 class Named(msgspec.Struct, gc=False):
     """What a line says of its document."""
 
@@ -134,6 +164,8 @@ class Form(NamedTuple):
     named: Callable[[bytes], Named] | None = None
     usual: Callable[[bytes], tuple[Row, Body] | None] | None = None
     rows: Callable[[Shard], Iterator[Line]] = raw_lines
+    # all lines of a shard at once, where each is an object in UTF-8
+    at_once: Callable[[Shard], "Objects | None"] | None = None
     # how the corpus is divided; None: it cannot be
     shards: Callable[[], Iterator[Shard]] | None = None
 
@@ -218,25 +250,76 @@ def _body(line: Line, row: Row) -> Body:
 def _usual(content: bytes) -> tuple[Row, Body] | None:
     """Keys and body of a line; None where it has to be looked at closely."""
     try:
-        usual = USUAL(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        usual = USUAL.decode(content)
+    except REFUSED:
         return None
-    row = {name: value for name in ROW if (value := getattr(usual, name)) is not msgspec.UNSET}
-    there = usual.spans is not msgspec.UNSET
-    if not jsons.in_order(content, 1 + len(row) + there):
+    row = _row(usual)
+    if not jsons.in_order(content, _keys(usual, row)):
         return None
-    spans = [Span(*span) for span in sorted(usual.spans)] if there and usual.spans else []
+    body = _usual_body(usual)
+    return None if body is None else (row, body)
+
+
+def _row(usual: Usual) -> Row:
+    """What a line says besides its text."""
+    return {name: value for name in ROW if (value := getattr(usual, name)) is not msgspec.UNSET}
+
+
+def _keys(usual: Usual, row: Row) -> int:
+    """How many keys a line has."""
+    return 1 + len(row) + (usual.spans is not msgspec.UNSET)
+
+
+def _usual_body(usual: Usual) -> Body | None:
+    """Text and spans of a line; None where spans have to be looked at closely."""
+    if not usual.spans:
+        return Body(usual.text, ())
+    spans = tuple([Span(*span) for span in sorted(usual.spans)])
     last = 0
     for start, end, label, _ in spans:
         if not last <= start < end or not label:
             return None
         last = end
-    return (row, Body(usual.text, tuple(spans))) if last <= len(usual.text) else None
+    return Body(usual.text, spans) if last <= len(usual.text) else None
 
 
-USUAL = msgspec.json.Decoder(Usual).decode
+class Together(NamedTuple):
+    """All lines of a shard, read in one go."""
+
+    lines: list[Usual]
+    objects: Objects
+    keys: list[int]  # as many as each surely has; -1: it has to be looked at closely
+
+
+def _together(form: Form, shard: Shard) -> Together | None:
+    """The lines of a shard; None where they have to be read one by one."""
+    there = None if form.at_once is None else form.at_once(shard)
+    if there is None:
+        return None
+    try:
+        usual = USUAL.decode_lines(there.content)
+    except REFUSED:
+        return None
+    if len(usual) != len(there.starts) - 1:
+        return None
+    characters = np.frombuffer(there.content, np.uint8)
+    before, behind = characters[:-1], characters[1:]
+    keys = _counted((before == ord('"')) & (behind == ord(":")), there.starts)
+    close = ((before == ord(" ")) & (behind == ord(":"))) | (before == ord("\t"))
+    keys[_counted(close | (before == ord("\r")), there.starts) > 0] = -1
+    return Together(usual, there, keys.tolist())
+
+
+def _counted(places: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """How many of some places, (bytes,) bool, lie in each line."""
+    return np.diff(np.searchsorted(np.flatnonzero(places), starts))
+
+
+REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+USUAL = msgspec.json.Decoder(Usual)
+NAMED = msgspec.json.Decoder(Named)
 ROW = ("doc", "author", "domain", "split")
-TEXTS = Form(parsed, _body, plain=True, named=msgspec.json.Decoder(Named).decode, usual=_usual)
+TEXTS = Form(parsed, _body, plain=True, named=NAMED.decode, usual=_usual)
 
 
 def form_of(spec: OwnSpec) -> Form:
@@ -244,7 +327,11 @@ def form_of(spec: OwnSpec) -> Form:
     path = Path(spec.path)
     if path.suffix.lower() in TABLES:
         raise InputError("is a table, which the reader table takes", file=path, key="reader")
-    return TEXTS._replace(rows=partial(raw_lines, encoding=spec.encoding), shards=shards_of(spec))
+    return TEXTS._replace(
+        rows=partial(raw_lines, encoding=spec.encoding),
+        at_once=partial(objects, encoding=spec.encoding),
+        shards=shards_of(spec),
+    )
 
 
 def shards_of(spec: OwnSpec) -> Callable[[], Iterator[Shard]] | None:
@@ -396,6 +483,15 @@ def _named(form: Form, line: Line) -> Named:
 
 def _names(form: Form, shard: Shard) -> Iterator[tuple[int, Said]]:
     """Numbers of the lines that name a document, and what they say of it."""
+    there = None if form.at_once is None else form.at_once(shard)
+    every: list[Named] = []
+    with contextlib.suppress(*REFUSED):
+        every = [] if there is None else NAMED.decode_lines(there.content)
+    if there is not None and len(every) == len(there.starts) - 1:
+        for number, named in enumerate(every, shard.number):
+            if named.doc is not None:
+                yield number, (named.doc, named.author, named.split)
+        return
     for line in form.rows(shard):
         if b'"doc"' not in line.content and b"\\u" not in line.content:  # which may spell a key
             continue
@@ -448,10 +544,37 @@ def records(plan: Plan, shard: Shard) -> Iterator[Record]:
         yield from _plain(plan, shard)
         return
     places = plan.places.beneath()
+    together = _together(plan.form, shard)
+    if together is not None:
+        yield from _records_together(plan, places, shard, together)
+        return
     for line, note in _notes(plan.form, shard):
         places.note(line, *note)
     for line in plan.form.rows(shard):
         yield _record(spec, places, line, *_whole(plan.form, line))
+
+
+def _records_together(
+    plan: Plan, places: Places, shard: Shard, together: Together
+) -> Iterator[Record]:
+    """Records of lines that were read in one go; some of them are looked at closely yet."""
+    path = shard.range.path
+    rows = list(map(_row, together.lines))
+    for number, row in enumerate(rows, shard.number):
+        doc = row.get("doc")
+        if doc is not None and (row.get("author") is not None or row.get("split") is not None):
+            line = Line(path, number, b"")
+            places.note(line, doc, row.get("author"), row.get("split"))
+    content, starts = together.objects
+    places_of = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+    every = zip(together.lines, rows, together.keys, places_of, strict=True)
+    for number, (usual, row, keys, (start, end)) in enumerate(every, shard.number):
+        body = _usual_body(usual) if keys == _keys(usual, row) else None
+        if body is not None:
+            yield _record(plan.spec, places, Line(path, number, b""), row, body)
+        else:
+            line = Line(path, number, content[start:end].rstrip(b"\r\n"))
+            yield _record(plan.spec, places, line, *_whole(plan.form, line))
 
 
 def _whole(form: Form, line: Line) -> tuple[Row, Body]:

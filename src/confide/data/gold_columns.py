@@ -1,21 +1,30 @@
 """What the neighbour test reads of a corpus, from columns: gold secrets, and points like theirs.
 
-It reads all of a corpus to look at a sample, first for the hashes by which secrets are drawn, then
-for the texts of those that are. Shards that are not as our stages write them are read
+It reads all of a corpus to look at a sample. Shards that are not as our stages write them are read
 row by row, by the functions of `neighbours.py`, which say what is to be found.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from confide.data.neighbours import Kind, Secret, hash_of, keyed_by, place_of, secrets_of
+from confide.data.neighbours import (
+    Kind,
+    Secret,
+    draw,
+    hash_of,
+    keyed_by,
+    place_of,
+    quotas,
+    secrets_of,
+)
 from confide.data.occurrences import planted
 from confide.data.partitioning import Raw
 from confide.files import arrays, columns
@@ -24,6 +33,8 @@ from confide.files.io import Range
 from confide.files.rows import read_rows
 from confide.files.shards import scatter
 from confide.types import SPLITS
+
+SPARE = 1 << 12  # secrets that are held for nothing, so that they seldom have to be looked through
 
 
 @dataclass(frozen=True)
@@ -35,6 +46,11 @@ class Gold:
     line: np.ndarray  # the point of each
     kind: np.ndarray  # of kinds
     kinds: list[Kind]
+
+    def counts(self) -> Counter[Kind]:
+        """How many there are of each kind."""
+        sizes = np.bincount(self.kind, minlength=len(self.kinds)).tolist()
+        return Counter({kind: size for kind, size in zip(self.kinds, sizes, strict=True) if size})
 
     def hashes(self, seed: int) -> np.ndarray:
         """(G,) uint64: keyed hashes of their places, by which they are drawn."""
@@ -81,62 +97,6 @@ def gold_of(shard: Range, labels: Collection[str] | None) -> Gold:
     return Gold(points, gold.where(chosen), line[chosen], kind[chosen], kinds)
 
 
-@dataclass
-class Census:
-    """How many secrets there are of each kind, and the least hashes of their places."""
-
-    most: int  # hashes that are kept of each kind
-    counts: Counter[Kind] = field(default_factory=Counter)
-    least: dict[Kind, np.ndarray] = field(default_factory=dict)  # uint64, ascending
-    # by shard, of which kinds it has secrets, and the least of their hashes
-    first: list[dict[Kind, np.uint64]] = field(default_factory=list)
-
-    def add(self, hashes: Mapping[Kind, np.ndarray]) -> None:
-        """Count a shard, of which these are the hashes."""
-        self.counts.update({kind: len(some) for kind, some in hashes.items()})
-        self.first.append({kind: some.min() for kind, some in hashes.items()})
-        for kind, some in hashes.items():
-            known = self.least.get(kind, np.zeros(0, np.uint64))
-            self.least[kind] = np.sort(np.concatenate([known, some]))[: self.most]
-
-    def limits(self, wanted: Mapping[Kind, int]) -> dict[Kind, np.uint64]:
-        """The largest hash of those that `draw` draws, of each kind of which some are wanted."""
-        return {kind: self.least[kind][count - 1] for kind, count in wanted.items() if count}
-
-    def shards(self, shards: Sequence[Range], limits: Mapping[Kind, np.uint64]) -> list[Range]:
-        """Those that have a secret whose hash is within the limits."""
-        return [
-            shard
-            for shard, first in zip(shards, self.first, strict=True)
-            if any(least <= limits[kind] for kind, least in first.items() if kind in limits)
-        ]
-
-
-def census(
-    shards: Sequence[Range], labels: Collection[str] | None, most: int, seed: int, threads: int
-) -> Census:
-    """Count the secrets of all shards, of which at most so many of a kind are to be drawn."""
-    found = Census(most)
-    for hashes in scatter(lambda: partial(hashes_in, labels, seed), shards, threads):
-        found.add(hashes)
-    return found
-
-
-def hashes_in(labels: Collection[str] | None, seed: int, shard: Range) -> dict[Kind, np.ndarray]:
-    """Hashes, uint64, of the secrets of each kind that a shard has."""
-    try:
-        gold = gold_of(shard, labels)
-    except Unlike:
-        keyed = keyed_by(seed)
-        by_kind: dict[Kind, list[int]] = defaultdict(list)
-        for secret in chosen(secrets_of(read(shard)), labels):
-            by_kind[secret.kind].append(hash_of(keyed, secret))
-        return {kind: np.array(some, np.uint64) for kind, some in by_kind.items()}
-    hashes = gold.hashes(seed)
-    each = {kind: hashes[gold.kind == number] for number, kind in enumerate(gold.kinds)}
-    return {kind: some for kind, some in each.items() if len(some)}
-
-
 def chosen(secrets: Iterable[Secret], labels: Collection[str] | None) -> Iterator[Secret]:
     """Secrets of these labels, and planted ones; None: all."""
     return (
@@ -151,35 +111,98 @@ def read(source: Path | Range) -> Iterator[Raw]:
     return map(Raw._make, read_rows(source, *Raw._fields))
 
 
-def likely(
-    shards: Sequence[Range],
+class Found(NamedTuple):
+    """Secrets of a shard: how many there are of each kind, and those that may be drawn."""
+
+    counts: Counter[Kind]
+    secrets: list[Secret]
+
+
+# The largest hash of a secret of a kind that may still be drawn; of kinds without one all may be.
+Bounds = dict[Kind, int]
+
+
+def candidates(
+    shards: Iterable[Range],
     labels: Collection[str] | None,
-    limits: Mapping[Kind, np.uint64],
+    places: int,
     seed: int,
-    threads: int,
-) -> Iterator[Secret]:
-    """Secrets in file order, among them all whose hashes are within the limit of their kind."""
-    for some in scatter(lambda: partial(within, labels, limits, seed), shards, threads):
-        yield from some
+    threads: int = 1,
+) -> tuple[Counter[Kind], list[Secret]]:
+    """How many secrets there are of each kind, and among some of them all that `draw` draws of all
+    where it wants what `quotas` allots of so many places.
+
+    One pass, by several processes, each of which is told what was found before it begins a shard.
+    Memory: about twice as many secrets as there are places.
+    """
+    counts: Counter[Kind] = Counter()
+    kept: list[Secret] = []
+    bounds: Bounds = {}
+
+    def told() -> Iterator[tuple[Range, Bounds]]:
+        for shard in shards:
+            yield shard, bounds
+
+    for found in scatter(lambda: partial(within, labels, places, seed), told(), threads):
+        counts.update(found.counts)
+        kept += found.secrets
+        most = limits(counts, places)
+        if len(kept) > 2 * sum(most.values()) + SPARE:
+            kept = draw(kept, most, seed)
+            bounds = bounds_of(kept, most, seed)
+    return counts, kept
+
+
+def bounds_of(kept: Iterable[Secret], most: Mapping[Kind, int], seed: int) -> Bounds:
+    """The largest hash of each kind of which as many are kept as can be drawn."""
+    keyed = keyed_by(seed)
+    hashes: dict[Kind, list[int]] = defaultdict(list)
+    for secret in kept:
+        hashes[secret.kind].append(hash_of(keyed, secret))
+    return {kind: max(some) for kind, some in hashes.items() if len(some) == most[kind]}
 
 
 def within(
-    labels: Collection[str] | None, limits: Mapping[Kind, np.uint64], seed: int, shard: Range
-) -> list[Secret]:
-    """The same of one shard; of one that is not as our stages write them, all of its secrets."""
+    labels: Collection[str] | None, places: int, seed: int, task: tuple[Range, Bounds]
+) -> Found:
+    """Secrets of a shard whose hashes are within the bounds, of each kind at most one more than
+    there are places.
+    """
+    shard, bounds = task
     try:
         gold = gold_of(shard, labels)
     except Unlike:
-        return list(chosen(secrets_of(read(shard)), labels))
-    hashes = gold.hashes(seed)
+        secrets = list(chosen(secrets_of(read(shard)), labels))
+        counts = Counter(secret.kind for secret in secrets)
+        return Found(counts, draw(secrets, dict.fromkeys(counts, places + 1), seed))
+    may = smallest(gold, gold.hashes(seed), places + 1, bounds)
+    return Found(gold.counts(), list(gold.secrets(may)))
+
+
+def limits(counts: Counter[Kind], places: int) -> dict[Kind, int]:
+    """At least as many of each kind as `quotas` allots, however many are still to be counted.
+
+    A kind is allotted most if it has no end and the others have no more than were counted.
+    """
+    most = {}
+    for kind in counts:
+        others = {other: count for other, count in counts.items() if other.planted == kind.planted}
+        most[kind] = quotas(others | {kind: places + counts.total()}, places)[kind] + 1
+    return most
+
+
+def smallest(gold: Gold, hashes: np.ndarray, most: int, bounds: Bounds) -> np.ndarray:
+    """Places of the secrets whose hashes are within the bounds, the smallest of each kind."""
     may = np.zeros(len(hashes), bool)
     for number, kind in enumerate(gold.kinds):
-        if kind in limits:
-            may |= (gold.kind == number) & (hashes <= limits[kind])
-    return list(gold.secrets(np.flatnonzero(may)))
+        places = np.flatnonzero(gold.kind == number)
+        if kind in bounds:
+            places = places[hashes[places] <= np.uint64(bounds[kind])]
+        may[places[np.argsort(hashes[places], kind="stable")[:most]]] = True
+    return np.flatnonzero(may)
 
 
-def alike(shards: Sequence[Range], texts: Collection[str], threads: int) -> Iterator[Raw]:
+def alike(shards: Iterable[Range], texts: Collection[str], threads: int = 1) -> Iterator[Raw]:
     """Training points with one of some texts, in file order, and others."""
     looked_for = arrays.texts(list(texts))
     for some in scatter(lambda: partial(with_texts, looked_for), shards, threads):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from confide.files import arrays, columns
 from confide.files.columns import Findings, Points, Spans, Unlike
@@ -56,7 +55,7 @@ def joined(points: Points, said: Findings) -> Joined:
 
 def masked(points: Points) -> np.ndarray:
     """(N,) bool: points whose text holds <MASK>."""
-    return arrays.from_booleans(pc.match_substring(points.texts, MASK))
+    return points.holding(MASK)
 
 
 def planted(points: Points) -> np.ndarray:

@@ -5,14 +5,17 @@ counts as a conservative hit.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from confide.files import arrays
 from confide.policies import (
     Batched,
+    Matches,
     Policy,
     batched,
     batches,
@@ -20,8 +23,10 @@ from confide.policies import (
     has_batches,
     policy,
     screen_of,
+    together_of,
     with_misses,
 )
+from confide.policies.at_once import plain
 from confide.policies.screen import Screen, Verdict
 from confide.specs import RedactSpec
 from confide.types import Span
@@ -37,7 +42,7 @@ def finder_of(spec: RedactSpec) -> Callable[[str], Finding]:
     too long over what the screen rules out.
     """
     find = finder(*_policies(spec))
-    screened = alone(column_finder_of(spec))
+    screened = alone(sayer_of(spec))
 
     def find_in(text: str) -> Finding:
         found = find(text)
@@ -76,9 +81,87 @@ def _policies(spec: RedactSpec) -> tuple[Policy, Callable[[str], bool]]:
     )
 
 
-def alone(find: Callable[[pa.StringArray], list[Finding]]) -> Callable[[str], Finding]:
+class Said(NamedTuple):
+    """What the policies say of each of many texts, as it is written.
+
+    That is JSON without braces; nothing where there is nothing to say.
+    """
+
+    written: pa.StringArray  # (N,)
+    failed: np.ndarray  # (N,) bool
+
+    def findings(self) -> list[Finding]:
+        """The same, each as an object."""
+        return [orjson.loads(f"{{{written}}}") for written in self.written.to_pylist()]
+
+
+Sayer = Callable[[pa.StringArray], Said]
+
+
+def alone(say: Sayer) -> Callable[[str], Finding]:
     """What is said of one text, by what says it of many."""
-    return lambda text: find(arrays.texts([text]))[0]
+    return lambda text: say(arrays.texts([text])).findings()[0]
+
+
+def sayer_of(spec: RedactSpec) -> Sayer:
+    """What the policies of a specification say of each of many texts.
+
+    Where that is surely what they say of each by itself, all texts are looked at together.
+    """
+    find = column_finder_of(spec)
+    together = together_of(spec.policy) if spec.miss_rate == 0 else None
+    may_fire = screen_of(spec.conservative)
+    if together is None or may_fire is None or spec.policy.kind != "regex":
+        return lambda texts: said_of(find(texts))
+    labels = list(spec.policy.patterns)
+
+    def say(texts: pa.StringArray) -> Said:
+        firing = may_fire(texts)
+        known = (firing.surely | ~firing.may) & plain(texts)
+        some = arrays.booleans(known)
+        others = said_of(find(texts.filter(arrays.booleans(~known))))
+        written = written_of(together(texts.filter(some)), labels, firing.surely[known])
+        places = np.empty(len(texts), np.int64)
+        places[known] = np.arange(known.sum())
+        places[~known] = known.sum() + np.arange((~known).sum())
+        both = pa.concat_arrays([written, others.written]).take(arrays.integers(places))
+        failed = np.zeros(len(texts), bool)
+        failed[~known] = others.failed
+        return Said(both, failed)
+
+    return say
+
+
+def said_of(findings: Sequence[Finding]) -> Said:
+    """What was found in each of many texts."""
+    written = arrays.texts([orjson.dumps(finding)[1:-1].decode() for finding in findings])
+    failed = np.fromiter(("failed" in finding for finding in findings), bool, len(findings))
+    return Said(written, failed)
+
+
+def written_of(matches: Matches, labels: Sequence[str], fires: np.ndarray) -> pa.StringArray:
+    """What is written of many texts (N,): what the policy found, and where the other one fires."""
+    names = arrays.texts([f",{orjson.dumps(label).decode()},1.0]" for label in labels])
+    spans = pc.binary_join_element_wise(
+        arrays.text("["),
+        arrays.digits(matches.start),
+        arrays.text(","),
+        arrays.digits(matches.end),
+        names.take(arrays.integers(matches.label)),
+        arrays.text(""),
+    )
+    counts = np.bincount(matches.text, minlength=len(fires))
+    edges = np.append(0, np.cumsum(counts))
+    something = (counts > 0) | fires
+    yes_or_no = arrays.texts(["false", "true"]).take(arrays.integers(fires))
+    written = pc.binary_join_element_wise(
+        arrays.text('"spans":['),
+        pc.binary_join(arrays.lists(edges, spans), arrays.text(",")),
+        arrays.text('],"conservative":'),
+        yes_or_no,
+        arrays.text(""),
+    )
+    return pc.if_else(arrays.booleans(something), written, arrays.text(""))
 
 
 def column_finder_of(spec: RedactSpec) -> Callable[[pa.StringArray], list[Finding]]:

@@ -449,6 +449,15 @@ class Points:
     def texts(self) -> pa.StringArray:
         return self.lines.strings(self.text)
 
+    def holding(self, string: str) -> np.ndarray:
+        """(N,) bool: points whose text holds a string, none of whose characters has a short escape.
+
+        Where it is nowhere in the lines, texts are not looked at.
+        """
+        if self.lines.only_short_escapes and string.encode() not in self.lines.raw:
+            return np.zeros(len(self), bool)
+        return arrays.from_booleans(pc.match_substring(self.texts, string))
+
     @cached_property
     def plain(self) -> bool:
         """Whether texts stand in the lines as they are, a byte for each character."""

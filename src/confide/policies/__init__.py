@@ -5,9 +5,10 @@ those that are faster over many texts at once; they find the same as one text at
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from confide.policies import batches
+from confide.policies.at_once import Matches, at_once
 from confide.policies.batches import Batched, alone, one_by_one
 from confide.policies.contextual import contextual
 from confide.policies.cover import cover
@@ -18,8 +19,8 @@ from confide.policies.misses import with_misses
 from confide.policies.ner import ner
 from confide.policies.presets import expressions, preset
 from confide.policies.presidio import presidio
+from confide.policies.regex import SECRET, regex
 from confide.policies.regex import detector as regex_detector
-from confide.policies.regex import regex
 from confide.policies.screen import Screen, screen
 from confide.policies.spans import (
     Policy,
@@ -35,6 +36,9 @@ from confide.policies.spans import (
 )
 from confide.policies.words import words
 from confide.specs import PolicySpec, UnionPolicySpec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def policy(spec: PolicySpec) -> Policy:
@@ -60,6 +64,16 @@ def batched(spec: PolicySpec) -> Batched:
     if spec.kind == "union":
         return batches.union(*map(batched, spec.policies))
     return BATCHED[spec.kind](spec) if spec.kind in BATCHED else one_by_one(policy(spec))
+
+
+def together_of(spec: PolicySpec) -> Callable[["pa.StringArray"], Matches] | None:
+    """What a table of patterns finds in many texts at once, which are `plain`.
+
+    None where that is not known to be what the policy finds in each.
+    """
+    if spec.kind != "regex" or any(SECRET in pattern for pattern in spec.patterns.values()):
+        return None
+    return at_once(list(spec.patterns.values()))
 
 
 def screen_of(spec: PolicySpec) -> Screen | None:
@@ -112,6 +126,7 @@ __all__ = [
     "BATCHED",
     "POLICIES",
     "Batched",
+    "Matches",
     "Policy",
     "batched",
     "covered",
@@ -126,6 +141,7 @@ __all__ = [
     "policy",
     "redacted_text",
     "screen_of",
+    "together_of",
     "union",
     "with_misses",
 ]

@@ -12,6 +12,7 @@ workflow, would wait for it.
 
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 from itertools import takewhile
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -31,10 +32,14 @@ class Verdict(NamedTuple):
 
 
 class Mode(NamedTuple):
-    """How an expression is rewritten: its flags, and whether what it says of ASCII must stay."""
+    """How an expression is rewritten: its flags, and whether what it says of ASCII must stay.
+
+    spans: also where a match ends, of several that are possible.
+    """
 
     flags: int
     exact: bool
+    spans: bool = False
 
 
 Screen = Callable[["pa.StringArray"], Verdict]
@@ -79,12 +84,16 @@ def screen(patterns: Iterable[str], *, decides: bool = True) -> Screen | None:
         return None
 
     def verdict(texts: "pa.StringArray") -> Verdict:
-        may = _matching(wide, texts)
+        from confide.files import arrays
+
         if same is None:
+            may = _matching(wide, texts)
             return Verdict(may, np.zeros(len(texts), bool))
         ascii_ = _are_ascii(texts)
         matches = _matching(same, texts) & ascii_
-        return Verdict(np.where(ascii_, matches, may), matches)
+        may = matches.copy()
+        may[~ascii_] = _matching(wide, texts.filter(arrays.booleans(~ascii_)))
+        return Verdict(may, matches)
 
     return verdict
 
@@ -138,7 +147,21 @@ def exactly(pattern: str) -> str:
     Unknown where no such one is known. What a pattern must begin with may be said before it, too.
     """
     parsed = parser.parse(pattern)
-    mode = Mode(parsed.state.flags, exact=True)
+    return _exactly(parsed, Mode(parsed.state.flags, exact=True))
+
+
+def spanning(pattern: str) -> str:
+    """An expression for RE2 that finds in a text of ASCII just what `pattern` does, and as much.
+
+    Of several matches that begin at one place both take the one that comes first in the order of
+    alternatives, of a greedy repeat the longest, of a lazy one the shortest. Unknown where no such
+    expression is known.
+    """
+    parsed = parser.parse(pattern)
+    return _exactly(parsed, Mode(parsed.state.flags, exact=True, spans=True))
+
+
+def _exactly(parsed: Any, mode: Mode) -> str:
     if mode.flags & re.ASCII or not parsed.getwidth()[0]:
         raise Unknown  # what may match without a character is no finding
     parts = list(parsed)
@@ -152,7 +175,8 @@ def exactly(pattern: str) -> str:
             raise Unknown
         if ahead and (len(value[1]) != 1 or value[1][0][0] not in SINGLE):
             raise Unknown
-    if sum(kind is op.ASSERT and value[0] < 0 for kind, value in conditions) > 1:
+    behind = sum(kind is op.ASSERT and value[0] < 0 for kind, value in conditions)
+    if behind > (0 if mode.spans else 1):  # a match would begin with what stands before it
         raise Unknown
     return _behind(conditions, mode) + _sequence([*edges, *rest], mode)
 
@@ -197,7 +221,7 @@ def _part(kind: Any, value: Any, mode: Mode) -> str:
         return _sequence(inner, mode._replace(flags=(mode.flags | added) & ~removed))
     if kind in (op.MAX_REPEAT, op.MIN_REPEAT):
         least, most, inner = value
-        return _repeated(inner, mode, least=least, most=most)
+        return _repeated(inner, mode, least=least, most=most, lazy=kind is op.MIN_REPEAT)
     if kind is op.ANY:
         return ANYTHING if mode.flags & re.DOTALL or not mode.exact else ANY
     if mode.exact:
@@ -229,12 +253,14 @@ def _wide_part(kind: Any, value: Any, mode: Mode) -> str:
     raise Unknown
 
 
-def _repeated(inner: Any, mode: Mode, *, least: int, most: Any) -> str:
+def _repeated(inner: Any, mode: Mode, *, least: int, most: Any, lazy: bool = False) -> str:
+    if mode.spans and not inner.getwidth()[0]:
+        raise Unknown  # what is repeated may be empty: programs differ in when they stop
     bounded = most is not op.MAXREPEAT and most <= MOST
     if mode.exact and (least > MOST or not (bounded or most is op.MAXREPEAT)):
         raise Unknown
     counts = f"{min(least, MOST)},{most if bounded else ''}"
-    return f"{_sequence(inner, mode)}{{{counts}}}"
+    return f"{_sequence(inner, mode)}{{{counts}}}{'?' if lazy else ''}"
 
 
 def _items(kind: Any, value: Any) -> tuple[list[tuple[Any, Any]], bool]:
@@ -259,7 +285,8 @@ def _members(items: list[tuple[Any, Any]], negated: bool, mode: Mode) -> list[in
     cased = not mode.flags & re.IGNORECASE
     if mode.exact and not cased:
         raise Unknown
-    members = {code for code in ASCII if _may_be(code, items, negated=negated, cased=cased)}
+    inside = frozenset().union(*(_codes(*item) for item in items))
+    members = {code for code in ASCII if _may_be(code, inside, negated=negated, cased=cased)}
     if not cased and _has_others(items, negated, mode):
         members |= FOLDED
     if not mode.exact and any(value in SPACES for kind, value in items if kind is op.CATEGORY):
@@ -282,21 +309,27 @@ def _reaches_beyond(kind: Any, value: Any) -> bool:
     return True
 
 
-def _may_be(code: int, items: list[tuple[Any, Any]], *, negated: bool, cased: bool) -> bool:
+def _may_be(code: int, inside: frozenset[int], *, negated: bool, cased: bool) -> bool:
     """Whether a character of ASCII may be in a set, in one of its cases where case is ignored."""
+    if cased:
+        return (code in inside) != negated
     sign = chr(code)
-    spellings = {sign} if cased else {sign, sign.lower(), sign.upper()}
-    return any(_is_in(ord(spelling), items) != negated for spelling in spellings)
+    return any(
+        (ord(spelled) in inside) != negated for spelled in (sign, sign.lower(), sign.upper())
+    )
 
 
-def _is_in(code: int, items: list[tuple[Any, Any]]) -> bool:
-    return any(_has(kind, value, code) for kind, value in items)
-
-
-def _has(kind: Any, value: Any, code: int) -> bool:
-    """Whether an item of a set has a character."""
+def _codes(kind: Any, value: Any) -> frozenset[int]:
+    """The characters of ASCII that an item of a set has."""
     if kind is op.LITERAL:
-        return code == value
+        return frozenset((value,)).intersection(ASCII)
     if kind is op.RANGE:
-        return value[0] <= code <= value[1]
-    return re.fullmatch(CATEGORIES[value], chr(code)) is not None
+        first, last = value
+        return frozenset(range(first, last + 1)).intersection(ASCII)
+    return _of_category(value)
+
+
+@cache
+def _of_category(category: Any) -> frozenset[int]:
+    """The characters of ASCII that are of a category."""
+    return frozenset(code for code in ASCII if re.fullmatch(CATEGORIES[category], chr(code)))

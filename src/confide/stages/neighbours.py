@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from confide.certify import review as of_review
-from confide.data.gold_columns import alike, census, likely
+from confide.data.gold_columns import alike, candidates
 from confide.data.label_rates import of_worst_label, upper
 from confide.data.neighbours import (
     Kind,
@@ -134,18 +134,14 @@ def neighbours(
     """
     labels = spec.text.labels
     ranges = shards(points)
-    found = census(ranges, labels, most=spec.sample, seed=spec.seed, threads=threads)
-    there = found.counts
+    there, some_secrets = candidates(ranges, labels, spec.sample, spec.seed, threads)
     for label in labels or ():
         there.setdefault(Kind(planted=False, label=label), 0)
     wanted: dict[Kind, int] = {}
     for planted in (False, True):
         some = {kind: count for kind, count in there.items() if kind.planted == planted}
         wanted |= quotas(some, spec.sample)
-    limits = found.limits(wanted)
-    some_ranges = found.shards(ranges, limits)
-    may = likely(some_ranges, labels, limits, seed=spec.seed, threads=threads)
-    drawn = draw(may, wanted, spec.seed)
+    drawn = draw(some_secrets, wanted, spec.seed)
     find = lru_cache(maxsize=CACHE_TEXTS)(finder_of(spec.redact))
     process = process_of(find, spec.partition, load(tokenizer))
     by_hand = None if review is None else reviewed(spec, review, points, spans, copies)

@@ -10,10 +10,9 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import orjson
-import pyarrow as pa
+import pyarrow.compute as pc
 
-from confide.data.redaction import Finding, batch_finder_of, column_finder_of
+from confide.data.redaction import Finding, Sayer, batch_finder_of, sayer_of
 from confide.files import arrays, columns
 from confide.files.io import Range, dump_lines, write_pieces
 from confide.files.rows import located_rows
@@ -25,7 +24,6 @@ CACHE_TEXTS = 1 << 16  # dialogue repeats itself: most turns of a support corpus
 CACHE_LENGTH = 256  # characters; longer texts seldom repeat and would fill the memory
 BATCH = 512  # points that a batched policy sees at once
 
-Columns = Callable[[pa.StringArray], list[Finding]]
 Rows = Iterator[tuple[int, tuple[str, str]]]  # byte at which the point begins, key and text
 
 
@@ -65,11 +63,11 @@ def finder_in(spec: RedactSpec) -> Callable[[Range], tuple[bytes, int]]:
     """
     find = batch_finder_of(spec)
     if find is None:
-        in_columns = column_finder_of(spec)
+        say = sayer_of(spec)
 
         def lines(shard: Range) -> tuple[bytes, int]:
             with no_collection():
-                return lines_in(in_columns, shard)
+                return lines_in(say, shard)
 
         return lines
 
@@ -80,36 +78,35 @@ def finder_in(spec: RedactSpec) -> Callable[[Range], tuple[bytes, int]]:
     return look
 
 
-def lines_in(find: Columns, shard: Range) -> tuple[bytes, int]:
+def lines_in(say: Sayer, shard: Range) -> tuple[bytes, int]:
     """Lines of the output for a shard, each different text of which is looked at once."""
     try:
         points = columns.points(shard, columns.LONG)
     except columns.Unlike:
-        found = list(findings(located_rows(shard, "key", "text"), find))
+        found = list(findings(located_rows(shard, "key", "text"), say))
         return dump_lines(found), sum("failed" in finding for finding in found)
     texts = points.texts.dictionary_encode()
-    found = find(texts.dictionary)
-    written = arrays.texts([orjson.dumps(finding)[1:-1].decode() for finding in found])
+    said = say(texts.dictionary)
     which = arrays.from_integers(texts.indices)
-    places = np.flatnonzero(np.fromiter(map(bool, found), bool, len(found))[which])
-    failed = np.fromiter(("failed" in finding for finding in found), bool, len(found))
+    something = arrays.from_integers(pc.binary_length(said.written)) > 0
+    places = np.flatnonzero(something[which])
     lines = arrays.lines(
         '{"key":"',
         points.keys.take(arrays.integers(places)),
         '",',
-        written.take(arrays.integers(which[places])),
+        said.written.take(arrays.integers(which[places])),
         ',"at":',
         arrays.digits(points.at[places]),
         "}\n",
     )
-    return lines, int(failed[which].sum())
+    return lines, int(said.failed[which].sum())
 
 
-def findings(rows: Rows, find: Columns) -> Iterator[Finding]:
+def findings(rows: Rows, say: Sayer) -> Iterator[Finding]:
     """Lines of the output, row by row."""
     located = list(rows)
     texts = list(dict.fromkeys(text for _, (_, text) in located))
-    found = dict(zip(texts, find(arrays.texts(texts)), strict=True))
+    found = dict(zip(texts, say(arrays.texts(texts)).findings(), strict=True))
     for at, (key, text) in located:
         if finding := found[text]:
             yield {"key": key, **finding, "at": at}

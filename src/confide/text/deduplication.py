@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from confide.files import arrays
 from confide.files.buckets import DIGEST, KEYED
@@ -26,8 +25,7 @@ def apart(
 
     First those of the first of each text, then those of the others.
     """
-    masked = arrays.from_booleans(pc.match_substring(points.texts, MASK))
-    places = np.flatnonzero(points.train & chosen & ~masked)
+    places = np.flatnonzero(points.train & chosen & ~points.holding(MASK))
     encoded = points.texts.take(arrays.integers(places)).dictionary_encode()
     texts = arrays.from_integers(encoded.indices)  # numbered by their first appearance
     is_first = np.diff(np.maximum.accumulate(texts), prepend=-1) > 0

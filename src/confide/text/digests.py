@@ -20,11 +20,13 @@ def keyed(key: bytes) -> Callable[[bytes], bytes]:
     """HMAC-SHA-1 under a key of BLOCK bytes, which is hashed once and not for each text."""
     inner = hashlib.sha1(key.translate(INNER))
     outer = hashlib.sha1(key.translate(OUTER))
+    copy_inner = inner.copy
+    copy_outer = outer.copy
 
     def digested(text: bytes) -> bytes:
-        within = inner.copy()
+        within = copy_inner()
         within.update(text)
-        whole = outer.copy()
+        whole = copy_outer()
         whole.update(within.digest())
         return whole.digest()
 

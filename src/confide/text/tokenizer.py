@@ -64,7 +64,7 @@ class Words(dict[str, bytes]):
     def __missing__(self, word: str) -> bytes:
         if len(self) >= WORDS_KEPT:
             self.clear()
-        ids = self[word] = packed(token.id for token in self.tokenize(word.translate(SPELLED)))
+        ids = self[word] = packed([token.id for token in self.tokenize(word.translate(SPELLED))])
         return ids
 
 

@@ -88,12 +88,14 @@ def _lines(raw: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 def _around(record: Record) -> tuple[str, str]:
     """What stands in each point of a document before its number, and behind its text."""
-    doc, split, domain, owner = (
-        orjson.dumps(value).decode()
-        for value in (record.doc, record.split, record.domain, record.author)
-    )
-    tail = f'","doc":{doc},"split":{split},"domain":{domain},"owner":{owner},"gold":'
-    return f'{{"key":{doc[:-1]}:', tail
+    fields = {
+        "doc": record.doc,
+        "split": record.split,
+        "domain": record.domain,
+        "owner": record.author,
+    }
+    doc = orjson.dumps(record.doc).decode()
+    return f'{{"key":{doc[:-1]}:', f'",{orjson.dumps(fields)[1:-1].decode()},"gold":'
 
 
 def _gold(
@@ -103,8 +105,9 @@ def _gold(
     spans = [sorted(record.spans) for record in records]
     flat = [span for some in spans for span in some]
     base = np.repeat(begins, list(map(len, spans)))
-    first = base + np.fromiter((span.start for span in flat), np.int64, len(flat))
-    last = base + np.fromiter((span.end for span in flat), np.int64, len(flat))
+    begin, end_, names, _ = zip(*flat, strict=True) if flat else ((), (), (), ())
+    first = base + np.array(begin, np.int64)
+    last = base + np.array(end_, np.int64)
     from_line = np.searchsorted(end, first, side="right")
     to_line = np.searchsorted(start, last, side="left")
     counts = np.maximum(to_line - from_line, 0)
@@ -113,7 +116,6 @@ def _gold(
     order = np.argsort(line, kind="stable")
     span = span[order]
     line = line[order]
-    names = [span.label for span in flat]
     known = {name: number for number, name in enumerate(dict.fromkeys(names))}
     labels = arrays.texts([orjson.dumps(name).decode() for name in known])
     numbers = np.fromiter(map(known.__getitem__, names), np.int64, len(names))
