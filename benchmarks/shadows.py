@@ -3,21 +3,24 @@ project's ordinary LSTMModel.
 
 python benchmarks/shadows.py
 
-Both take the same steps on the same batches. In each round the stack trains all models for STEPS
-steps, in one process and in two of one thread each, their start included; then two ordinary models
-take their steps with fused AdamW and torch's LSTM, on `--threads`, and their time is stretched to
-all models. All have the vocabulary of the tokens that occur, as in the stage; "whole vocabulary" is
-the tokenizer's. "processor" is the time of all processes and threads together, which programs
-beside them disturb less. "whole" is the stage from texts to scores with the settings of
-params.yaml.
+Both take the same steps on the same batches. In each round a stack of all that are trained at a
+time takes STEPS steps, then two ordinary models take theirs with fused AdamW and torch's LSTM, on
+`--threads`; times are stretched to all models. All have the vocabulary of the tokens that occur, as
+in the stage; "whole vocabulary" is the tokenizer's. "processor" is the time of all processes and
+threads together, which programs beside them disturb less. "whole" is the stage from texts to scores
+in two processes, with the settings of params.yaml but for --models; "peak_mb" is the memory of all
+of them, what they share counted once.
 """
 
 import os
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
+from threading import Event, Thread
 
 import numpy as np
+import psutil
 import torch
 from machine import machine
 from runner import Step, arguments_of, compared, interleaved, shown
@@ -25,6 +28,7 @@ from runner import Step, arguments_of, compared, interleaved, shown
 from confide.attacks.membership.lira import leave_one_out
 from confide.attacks.membership.members import choose, first_occurrences
 from confide.attacks.membership.shadows import assignment, holders, read
+from confide.attacks.statistics.scoring import view_of
 from confide.config import jobs, params
 from confide.dp.mechanism.sampling import generator
 from confide.files.io import write_json
@@ -34,7 +38,7 @@ from confide.models.stacked import StackedLSTM, own_batches, train
 from confide.runtime.memory import keep_pages
 from confide.specs import LiraSpec, LSTMSpec, ShadowsSpec
 from confide.stages.plant import plant
-from confide.stages.shadows import compact, encoded, shadows, training_set
+from confide.stages.shadows import compact, shadows, training_set
 from confide.stages.split import split
 from confide.stages.tokenizer import tokenizer
 from confide.text.tokenizer import load
@@ -109,7 +113,10 @@ def counted(step: Step, found: list[float]) -> Step:
 def steps(
     spec: ShadowsSpec, points: Path, words: Path, rounds: int, threads: int
 ) -> dict[str, dict[str, float]]:
-    """Sizes of the vocabularies, and milliseconds of STEPS steps of all models, either way."""
+    """Sizes of the vocabularies, and milliseconds of STEPS steps of all models, either way.
+
+    On one thread, but for ordinary models.
+    """
     rng = np.random.default_rng(0)
     tokens = load(words)
     chosen = choose(
@@ -119,18 +126,18 @@ def steps(
     texts, learns = training_set(
         list(holders(points, spec.label, chosen)), seen, spec.background, rng
     )
-    view = encoded(texts, tokens)
+    view = view_of([ids for ids, _ in tokens.encode_batch(texts)])
     like = LSTMSpec(kind="lstm", embedding=spec.embedding, hidden=spec.hidden)
     lengths = np.diff(view.starts)
     source = generator(0, "benchmark")
     plan = own_batches(lengths, learns, spec.batch_size, source)[None, :STEPS]
     (short,), bos, size = compact([view], tokens.bos_id)
-    stack = StackedLSTM.of([LSTMModel(like, size, bos) for _ in range(spec.models)])
+    stack = StackedLSTM.of([LSTMModel(like, size, bos) for _ in spec.groups[0]])
+    together = plan[:, :, : len(stack)]
     own = (short, size, bos, plan)
     whole = (view, tokens.vocab_size, tokens.bos_id, plan)
     contenders: dict[str, Step] = {
-        "stacked, two processes": lambda: train(stack, short, plan, spec.lr, bos, 2),
-        "stacked, one process": lambda: train(stack, short, plan, spec.lr, bos, 1),
+        "stacked": lambda: train(stack, short, together, lr=spec.lr, bos=bos),
         "ordinary": one_by_one(like, spec, *own, threads),
         "ordinary, whole vocabulary": one_by_one(like, spec, *whole, threads),
     }
@@ -142,10 +149,10 @@ def steps(
         name: found[1:] for name, found in processor.items()
     }  # without the round that warms up
     for name in contenders:
-        if name.startswith("ordinary"):
-            for found in (seconds, processor):
-                found[name] = [second * spec.models / SEQUENTIAL for second in found[name]]
-    rows, used = (compared(found, "stacked, two processes") for found in (seconds, processor))
+        timed = len(stack) if name == "stacked" else SEQUENTIAL
+        for found in (seconds, processor):
+            found[name] = [second * spec.models / timed for second in found[name]]
+    rows, used = (compared(found, "stacked") for found in (seconds, processor))
     for name, row in rows.items():
         row |= {f"processor_{key}": used[name][key] for key in ("milliseconds", "ratio")}
     return rows | {
@@ -154,11 +161,50 @@ def steps(
     }
 
 
+def from_texts_to_scores(
+    spec: ShadowsSpec, points: Path, words: Path, output: Path
+) -> dict[str, float]:
+    """Seconds and memory of the stage in two processes."""
+    memory = Memory()
+    memory.start()
+    processor: list[float] = []
+    begun = time.perf_counter()
+    counted(
+        lambda: shadows(spec, points=points, tokenizer=words, output=output, processes=2), processor
+    )()
+    seconds = time.perf_counter() - begun
+    return {"seconds": seconds, "processor": processor[0], "peak_mb": memory.peak_mb()}
+
+
+class Memory(Thread):
+    """Looks every few seconds at what this process and those that it started hold."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.most = 0
+        self.over = Event()
+
+    def run(self) -> None:
+        while not self.over.wait(3):
+            own = psutil.Process()
+            held = 0
+            for process in (own, *own.children(recursive=True)):
+                with suppress(psutil.Error):
+                    held += process.memory_full_info().pss
+            self.most = max(self.most, held)
+
+    def peak_mb(self) -> float:
+        self.over.set()
+        self.join()
+        return self.most / 1e6
+
+
 def main() -> None:
     parser = arguments_of(__file__, __doc__, 7)
     parser.add_argument(
         "--threads", type=int, default=1
     )  # beside other programs two wait for each other most of the time
+    parser.add_argument("--models", type=int, default=256, help="of the whole stage")
     options = parser.parse_args()
     keep_pages()
     hardware = machine("torch", "numpy") | {"threads": options.threads}
@@ -173,11 +219,9 @@ def main() -> None:
             options.output,
             {"hardware": hardware, "results": {"settings": spec.model_dump(), "training": found}},
         )
-        torch.set_num_threads(1)
-        begun = time.perf_counter()
+        spec = spec.model_copy(update={"models": options.models})
         output = Path(name) / "shadows.safetensors"
-        shadows(spec, points=points, tokenizer=words, output=output, processes=2)
-        whole = {"seconds": time.perf_counter() - begun}
+        whole = from_texts_to_scores(spec, points, words, output)
         made = read(output, LiraSpec(kind="lira", shadows="tiny"))
         whole |= {"models": len(made.seen), "candidates": len(made.member)} | leave_one_out(
             made.total, made.seen

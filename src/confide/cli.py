@@ -39,8 +39,8 @@ COMMANDS = (  # for a user; no rule of the workflow calls them
 STAGES = (
     "fetch", "pretrained", "split", "plant", "tokenizer", "pipeline", "domain_policy",
     "word_list", "dedup", "redact", "recall", "partition", "gather", "neighbours", "train",
-    "shadows", "certify", "evaluate", "attack", "trajectory", "synthetic", "worth", "text_audit",
-    "gate", "study", "summary", "leaderboard", "tuning", "scan", "track",
+    "shadows", "gather_shadows", "certify", "evaluate", "attack", "trajectory", "synthetic",
+    "worth", "text_audit", "gate", "study", "summary", "leaderboard", "tuning", "scan", "track",
 )
 # fmt: on
 GROUPS = {"For you": COMMANDS, "Stages, which the workflow calls": STAGES}
@@ -48,7 +48,7 @@ TRACEBACK = "CONFIDE_TRACEBACK"  # set: faults are shown in full
 # Commands whose files are for others, as far as the user's own umask lets them.
 FOR_OTHERS = ("release", "attest")
 DIVIDED = ("train",)  # stages that several processes can share
-INDENT = 16  # columns that the name of a command takes in the list of all
+INDENT = 17  # columns that the name of a command takes in the list of all
 CALL = re.compile(r"^`[^`]*`: ")  # how a docstring says what to type
 # How the docstring of a command says what a parameter is: `name: words`, up to the next or a gap.
 PARAMETER = re.compile(r"^(\w+): (.+?)(?=^\w+: |\n\n|\Z)", re.M | re.S)

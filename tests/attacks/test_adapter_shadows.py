@@ -25,6 +25,7 @@ from confide.models import LanguageModel
 from confide.models.causal_lm import CausalLM
 from confide.specs import AdapterSpec, CausalLMSpec, LiraSpec, ShadowsSpec
 from confide.stages import shadows as stage
+from confide.stages.gather_shadows import gather_shadows
 from confide.stages.shadows import shadows
 from confide.text.tokenizer import Tokenizer, from_folder, save
 from tests.families import folder_of
@@ -161,6 +162,18 @@ def test_a_killed_job_goes_on_after_the_last_adapter_to_the_same_bytes(
     with pytest.raises(KeyboardInterrupt):
         shadows(few.model_copy(update={"lr": 0.01}), **made.inputs, **place)
     assert trained[0] == "shadow 1 of 4"
+
+
+def test_shares_of_adapters_give_the_bytes_of_one_job(made: Made, tmp_path: Path) -> None:
+    few = made.spec.model_copy(update={"models": 4, "epochs": 1})
+    shadows(few, **made.inputs, output=tmp_path / "whole")
+    shares = []
+    for share in ("1-of-3", "2-of-3", "3-of-3"):
+        shares.append(tmp_path / share)
+        checkpoint = tmp_path / f"checkpoint {share}"
+        shadows(few, **made.inputs, output=shares[-1], share=share, checkpoint=checkpoint)
+    gather_shadows(shares=shares, output=tmp_path / "output")
+    assert (tmp_path / "output").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
 @pytest.mark.parametrize("family", ["gpt2", "gpt_neox"])  # tied and untied

@@ -4,6 +4,8 @@ controls.
 
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.files.io import write_jsonl
 from confide.specs import LiraSpec, ShadowsSpec
+from confide.stages.gather_shadows import gather_shadows
 from confide.stages.shadows import compact, training_set
 from confide.stages.shadows import shadows as stage
 from confide.text.tokenizer import save
@@ -294,6 +297,54 @@ def test_stage_is_deterministic(made, tmp_path):
             output=tmp_path / name,
         )
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+MANY = SHADOWS.model_copy(update={"models": 36, "epochs": 1})  # groups of 16, 16 and 4
+
+
+def of_share(made: Path, output: Path, share: str | None, **changed: Any) -> Path:
+    """Train a share of MANY, or with other options."""
+    files = {"points": made / "points.jsonl", "tokenizer": made / "tokenizer.json"}
+    processes = changed.pop("processes", 1)
+    spec = MANY.model_copy(update=changed)
+    stage(spec, **files, output=output, share=share, processes=processes)
+    return output
+
+
+@pytest.fixture(scope="module")
+def many(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return of_share(made, tmp_path_factory.mktemp("many") / "whole", None, processes=2)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_shares_give_the_bytes_of_one_job(
+    made: Path, many: Path, tmp_path: Path, count: int
+) -> None:
+    names = [f"{number + 1}-of-{count}" for number in range(count)]
+    shares = [of_share(made, tmp_path / name, name) for name in names]
+    gather_shadows(shares=shares, output=tmp_path / "output")
+    assert (tmp_path / "output").read_bytes() == many.read_bytes()
+
+
+def test_shares_that_do_not_belong_together_are_refused(
+    made: Path, many: Path, tmp_path: Path
+) -> None:
+    first, second = (of_share(made, tmp_path / name, f"{name}-of-2") for name in "12")
+    other = of_share(made, tmp_path / "other", "2-of-2", lr=0.5)
+    refusals = {
+        "each of 36 models once": [[first], [first, first], [second, first], [many, second]],
+        "is of other shadow models": [[first, other]],
+        "expected at least one file": [[]],
+    }
+    for message, lists in refusals.items():
+        for shares in lists:
+            with pytest.raises(InputError, match=message):
+                gather_shadows(shares=shares, output=tmp_path / "output")
+    assert not (tmp_path / "output").exists()
+    with pytest.raises(InputError, match="holds 16 of 36 shadow models"):
+        shadows.read(first, SPEC)
+    with pytest.raises(InputError, match="share = '1-of-4': no shadow models fall to it"):
+        of_share(made, tmp_path / "none", "1-of-4")
 
 
 def test_shadows_of_other_candidates_are_refused(target, tmp_path, merging_tokenizer):

@@ -7,7 +7,7 @@ import torch
 from confide.models.batches import padded, token_losses
 from confide.models.head import IGNORE
 from confide.models.lstm import LSTMModel
-from confide.models.stacked import PART, StackedLSTM, fit, own_batches, stacked_batch, train
+from confide.models.stacked import StackedLSTM, batches, own_batches, stacked_batch, train
 from confide.specs import LSTMSpec
 from confide.types import View
 
@@ -127,26 +127,15 @@ def test_every_model_reads_its_own_points_once_per_epoch_beside_such_of_their_le
     )  # and short ones do not come first
 
 
-def test_fit_is_the_same_for_any_number_of_processes_and_learns():
+def test_all_models_learn_and_each_epoch_has_batches_of_its_own():
     view = texts(40)
-    count = PART + 2
-    learns = np.random.default_rng(0).random((count, 40)) < 0.5
-    recipe = {"epochs": 3, "lr": 0.02, "batch_size": 8, "bos": BOS}
-    results = []
-    for processes in (1, 2):
-        stack = StackedLSTM.of([model.float() for model in ordinary(count)])
-        losses = fit(
-            stack,
-            view,
-            learns,
-            **recipe,
-            source=torch.Generator().manual_seed(0),
-            processes=processes,
-        )
-        results.append((losses, [parameter.clone() for parameter in stack.parameters()]))
-    (first, weights_), (second, others) = results
-    assert np.array_equal(first, second) and all(map(torch.equal, weights_, others))
-    assert first.shape == (3, count) and (first[-1] < first[0]).all()
+    learns = np.random.default_rng(0).random((18, 40)) < 0.5
+    source = torch.Generator().manual_seed(0)
+    plan = batches(np.diff(view.starts), learns, epochs=3, batch_size=8, source=source)
+    assert plan.shape[0] == 3 and not np.array_equal(plan[0], plan[1])
+    stack = StackedLSTM.of([model.float() for model in ordinary(18)])
+    losses = train(stack, view, plan, lr=0.02, bos=BOS)
+    assert losses.shape == (3, 18) and (losses[-1] < losses[0]).all()
 
 
 def test_losses_are_means_of_each_epoch_and_the_rate_falls_to_nothing():
@@ -163,16 +152,8 @@ def test_losses_are_means_of_each_epoch_and_the_rate_falls_to_nothing():
         loss.backward()
         optimizer.step()
         expected.append(loss.item())
-    losses = train(stack, view, np.tile(points, (2, 2, 1, 1)), 0.02, BOS)
+    losses = train(stack, view, np.tile(points, (2, 2, 1, 1)), lr=0.02, bos=BOS)
     assert losses[:, 0] == pytest.approx(np.reshape(expected, (2, 2)).mean(1), abs=1e-10)
-
-
-def test_a_stack_in_parts_shares_its_weights():
-    stack = StackedLSTM.of(ordinary(5))
-    parts = stack.split(2)
-    assert [len(part) for part in parts] == [2, 2, 1]
-    parts[2].head += 1
-    assert torch.equal(stack.head[4], parts[2].head[0])
 
 
 @pytest.mark.parametrize("changed", [{"layers": 2}, {"dropout": 0.1}])

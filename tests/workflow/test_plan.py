@@ -45,6 +45,17 @@ def test_shares_are_jobs_of_their_own(fresh):
     assert {name: shared[name] for name in alone} == alone
 
 
+def test_shadow_models_are_shared_out_as_far_as_they_are_trained_apart(fresh, tmp_path):
+    project = fresh.copy(tmp_path / "project")
+    project.edit("params.yaml", "few: { limit: 20, models: 4", "few: { limit: 20, models: 40")
+    alone = project.planned()
+    for shares, jobs in ((2, 2), (8, 3)):
+        shared = project.planned("all", "--set-scatter", f"shadows={shares}")
+        del shared["gather_shadows"]
+        assert shared.pop("shadows_share") == jobs
+        assert shared == {name: count for name, count in alone.items() if name != "shadows"}
+
+
 def test_a_leaderboard_plans_what_it_compares_and_nothing_else(fresh):
     planned = fresh.planned("leaderboard")
     assert planned["leaderboard"] == 1 and planned["train"] == 7

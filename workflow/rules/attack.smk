@@ -86,11 +86,53 @@ rule shadows:
         runtime=growing(240),
     params:
         spec=lambda w: show(jobs.shadow_models(PARAMS, w.shadows)),
+        share="",
+        checkpoint=".checkpoints/shadows-{dataset}-{shadows}",
         code=code("shadows"),
     shell:
         "OMP_NUM_THREADS=1 confide shadows --spec {params.spec:q} --points {input.points} --tokenizer {input.tokenizer} "
-        "--processes {threads} --checkpoint .checkpoints/shadows-{wildcards.dataset}-{wildcards.shadows} "
-        "--output {output} 2>&1 | tee {log}"
+        "{params.share} --processes {threads} --checkpoint {params.checkpoint} --output {output} 2>&1 | tee {log}"
+
+
+if SHADOW_SHARES > 1:
+
+    ruleorder: gather_shadows > shadows
+
+    def shadow_shares(wildcards):
+        """At most as many shares as there are groups of shadow models that are trained together."""
+        count = min(SHADOW_SHARES, len(PARAMS.shadows[wildcards.shadows].groups))
+        folder = f"data/work/{wildcards.dataset}/shadows-{wildcards.shadows}"
+        return [
+            f"{folder}/{number + 1}-of-{count}.safetensors"
+            for number in range(count)
+        ]
+
+    use rule shadows as shadows_share with:
+        output:
+            temp("data/work/{dataset}/shadows-{shadows}/{scatteritem}.safetensors"),
+        log:
+            "logs/shadows/{dataset}-{shadows}-{scatteritem}.log",
+        benchmark:
+            "logs/benchmarks/shadows/{dataset}-{shadows}-{scatteritem}.tsv"
+        params:
+            share="--share {scatteritem}",
+            checkpoint=".checkpoints/shadows-{dataset}-{shadows}-{scatteritem}",
+
+    rule gather_shadows:
+        input:
+            shadow_shares,
+        output:
+            "data/work/{dataset}/shadows-{shadows}.safetensors",
+        log:
+            "logs/gather_shadows/{dataset}-{shadows}.log",
+        benchmark:
+            "logs/benchmarks/gather_shadows/{dataset}-{shadows}.tsv"
+        wildcard_constraints:
+            shadows="|".join(PARAMS.shadows) or "none",
+        params:
+            code=code("gather_shadows"),
+        shell:
+            "confide gather_shadows --shares {input} --output {output} > {log} 2>&1"
 
 
 def ledger_file(wildcards):

@@ -1,12 +1,15 @@
 # Redaction and tokenization on several nodes: `--set-scatter shares=8` makes eight jobs of each, one per share of the points,
-# and puts their files together. The bytes are those of one job. A share that failed, or whose node is lost, is made again alone.
+# and puts their files together. `--set-scatter shadows=8` does so with shadow models. The bytes are those of one job. A share
+# that failed, or whose node is lost, is made again alone.
 #
 # The other data stages read a corpus about as fast as its disk does, and run on one node, on `--set-threads split=8` cores.
 scattergather:
     shares=1,
+    shadows=1,
 
 
 SHARES = len(gather.shares("{scatteritem}"))
+SHADOW_SHARES = len(gather.shadows("{scatteritem}"))
 
 if SHARES > 1:
 

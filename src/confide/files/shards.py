@@ -56,18 +56,22 @@ def of_share(ranges: list[Range], share: str | None) -> list[Range]:
     `share`: "2-of-8" is the second of eight, None all of them. Shares follow one another as their
     numbers do; one that no range falls to is an empty range. InputError for other words.
     """
+    places = places_of_share(len(ranges), share)
+    if not places:
+        beginning = ranges[places.start]
+        return [Range(beginning.path, beginning.start, beginning.start)]
+    return ranges[places.start : places.stop]
+
+
+def places_of_share(count: int, share: str | None) -> range:
+    """The places, of so many, that fall to a share, as `of_share` has it: perhaps none."""
     if share is None:
-        return ranges
+        return range(count)
     numbers = SHARE.fullmatch(share)
     if numbers is None or int(numbers[1]) > int(numbers[2]):
         raise InputError("expected a share such as 2-of-8", key="share", value=share)
-    number, count = int(numbers[1]), int(numbers[2])
-    first = (number - 1) * len(ranges) // count
-    last = number * len(ranges) // count
-    if first == last:
-        start = ranges[first].start
-        return [Range(ranges[first].path, start, start)]
-    return ranges[first:last]
+    number, shares = int(numbers[1]), int(numbers[2])
+    return range((number - 1) * count // shares, number * count // shares)
 
 
 def scatter(

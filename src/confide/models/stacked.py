@@ -10,11 +10,7 @@ B points of each, L positions, E embedding, H hidden, V vocabulary, T steps per 
 first.
 """
 
-import sys
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from multiprocessing import get_context
 from typing import NamedTuple
 
 import numpy as np
@@ -25,11 +21,8 @@ from tqdm import tqdm
 
 from confide.models.head import IGNORE
 from confide.models.lstm import LSTMModel
-from confide.runtime.memory import keep_pages
 from confide.types import View
 
-# models that one process trains at a time: 8 take 1.2 times as long for each, 32 hardly less
-PART = 16
 # Candidate, input, forget, output, as places in torch's order. The first three act through the
 # cell, the last three are sigmoids.
 GATES = [2, 0, 1, 3]
@@ -87,13 +80,6 @@ class StackedLSTM:
 
     def __len__(self) -> int:
         return len(self.head)
-
-    def split(self, size: int) -> "list[StackedLSTM]":
-        """Stacks of at most `size` models each, which share the weights with this one."""
-        return [
-            StackedLSTM(*parts)
-            for parts in zip(*(tensor.split(size) for tensor in self.parameters()), strict=True)
-        ]
 
     def parameters(self) -> list[Tensor]:
         """The five tensors, for an optimizer.
@@ -207,13 +193,15 @@ class StackedLSTM:
         size = self.head.shape[1]
         g, i, f, o = trace.gates.split(size, 3)
         # factors of every time step at once; only the two recurrences stay in the loop
+        tanh_backward = torch.ops.aten.tanh_backward.grad_input
+        sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
         d_gates = torch.empty_like(trace.gates)
         by_g, by_i, by_f, by_o = d_gates.split(size, 3)
-        torch.mul(i, 1 - g * g, out=by_g)
-        torch.mul(g * i, 1 - i, out=by_i)
-        torch.mul(trace.cells[:-1] * f, 1 - f, out=by_f)
-        torch.mul(trace.squashed * o, 1 - o, out=by_o)
-        through = o * (1 - trace.squashed.square())
+        tanh_backward(i, g, grad_input=by_g)
+        sigmoid_backward(g, i, grad_input=by_i)
+        sigmoid_backward(trace.cells[:-1], f, grad_input=by_f)
+        sigmoid_backward(trace.squashed, o, grad_input=by_o)
+        through = torch.ops.aten.tanh_backward(o, trace.squashed)
         back = self.weight.transpose(1, 2).contiguous()
         d_states = torch.empty_like(trace.states[:-1])
         d_before = torch.zeros_like(d_hidden[0])
@@ -251,29 +239,19 @@ def _steps(*tensors: Tensor) -> list[tuple[Tensor, ...]]:
     return list(zip(*(tensor.unbind() for tensor in tensors), strict=True))
 
 
-def fit(
-    stack: StackedLSTM,
-    view: View,
+def batches(
+    lengths: np.ndarray,
     learns: np.ndarray,
     *,
     epochs: int,
-    lr: float,
     batch_size: int,
-    bos: int,
     source: torch.Generator,
-    processes: int = 1,
 ) -> np.ndarray:
-    """Train on the view's points; learns (K, N) bool says which model learns which.
+    """What K models read in all epochs, (epochs, T, K, B) int64: points, -1 where there is none.
 
-    Returns mean losses (epochs, K) in nats. Adam, whose rate falls linearly to 0; batches of
-    similar lengths in random order. Sixteen models at a time, with one thread in each of
-    `processes` (operations this small wait for the interpreter, so that threads would gain
-    nothing); the numbers do not depend on how many there are. On a GPU all models at once.
+    lengths (N,): of the points; learns (K, N) bool says which model learns which.
     """
-    plan = np.stack(
-        [own_batches(np.diff(view.starts), learns, batch_size, source) for _ in range(epochs)]
-    )
-    return train(stack, view=view, plan=plan, lr=lr, bos=bos, processes=processes)
+    return np.stack([own_batches(lengths, learns, batch_size, source) for _ in range(epochs)])
 
 
 def own_batches(
@@ -308,54 +286,24 @@ def stacked_batch(view: View, points: np.ndarray, bos: int) -> tuple[Tensor, Ten
     return torch.from_numpy(inputs), torch.from_numpy(targets)
 
 
+@torch.inference_mode()
 def train(
-    stack: StackedLSTM, view: View, plan: np.ndarray, lr: float, bos: int, processes: int = 1
+    stack: StackedLSTM, view: View, plan: np.ndarray, *, lr: float, bos: int, number: int = 0
 ) -> np.ndarray:
-    """Train on the batches of all epochs, (epochs, T, K, B) int64, as `fit` does."""
-    if stack.head.is_cuda:
-        return _train(stack, view, plan, lr, bos)
-    parts = stack.split(PART)
-    plans = np.split(plan, range(PART, len(stack), PART), axis=2)
-    weights = [[tensor.numpy() for tensor in part.parameters()] for part in parts]
-    # a fork starts at once, where a fresh interpreter imports torch first; on one thread it is
-    # safe, as in torch's data loaders
-    context = get_context("fork" if sys.platform == "linux" else "spawn")
-    with ProcessPoolExecutor(min(processes, len(parts)), context) as pool:
-        train_part = partial(_in_a_process, view=view, lr=lr, bos=bos)
-        trained = pool.map(train_part, weights, plans, range(len(parts)))
-        losses = []
-        for part, (arrays, loss) in zip(parts, trained, strict=True):
-            for tensor, numbers in zip(part.parameters(), arrays, strict=True):
-                tensor.copy_(torch.from_numpy(numbers))
-            losses.append(loss)
-    return np.concatenate(losses, axis=1)
+    """Train on the batches (epochs, T, K, B) of all epochs.
 
-
-def _in_a_process(
-    weights: list[np.ndarray], plan: np.ndarray, number: int, *, view: View, lr: float, bos: int
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """Train the part of this number; returns its weights and losses.
-
-    Arrays are sent, since a tensor would be shared memory.
+    Returns mean losses (epochs, K) in nats. Adam, whose rate falls linearly to 0. `number`: of the
+    stack among those that are trained at once, for what is shown of its progress.
     """
-    torch.set_num_threads(1)
-    keep_pages()
-    stack = StackedLSTM(*map(torch.from_numpy, weights))
-    return weights, _train(stack, view=view, plan=plan, lr=lr, bos=bos, number=number)
-
-
-def _train(
-    stack: StackedLSTM, view: View, plan: np.ndarray, lr: float, bos: int, number: int = 0
-) -> np.ndarray:
     weights = stack.parameters()
     device = stack.head.device
-    batches = plan.reshape(-1, *plan.shape[2:])
+    steps = plan.reshape(-1, *plan.shape[2:])
     means = [torch.zeros_like(tensor) for tensor in weights]
     squares = [torch.zeros_like(tensor) for tensor in weights]
     losses: list[Tensor] = []
     title = f"shadows, part {number + 1}"
-    for points in tqdm(batches, desc=title, unit="step", position=number, disable=None):
-        rate = lr * (1 - len(losses) / len(batches))
+    for points in tqdm(steps, desc=title, unit="step", position=number, disable=None):
+        rate = lr * (1 - len(losses) / len(steps))
         inputs, targets = stacked_batch(view, points, bos)
         losses.append(stack.gradient(inputs.to(device), targets.to(device)))
         # What torch.optim.Adam(fused=True) calls. To make one imports torch's compiler, which takes

@@ -5,9 +5,13 @@ text as it was, without redaction and without noise, whatever was done for the m
 So they depend on dataset, tokenizer and specification alone, and serve every run of the dataset.
 Only their scores are kept, not their weights. They are small LSTMs, or adapters of the pretrained
 model that the attacked ones start from, too: then a killed job goes on after the last adapter.
+
+A job may train a share of the models. Each job draws for all of them what they start from and what
+they read, so that no number depends on the shares.
 """
 
 import hashlib
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,9 +30,10 @@ from confide.attacks.statistics.scoring import view_of
 from confide.dp.mechanism.sampling import generator
 from confide.errors import InputError
 from confide.files.io import sha256
+from confide.files.shards import places_of_share, scatter
 from confide.models.causal_lm import CausalLM
 from confide.models.lstm import LSTMModel
-from confide.models.stacked import StackedLSTM, fit
+from confide.models.stacked import StackedLSTM, batches, train
 from confide.output.escaping import warn
 from confide.runtime.memory import keep_pages
 from confide.specs import CausalLMSpec, LSTMSpec, ShadowsSpec
@@ -64,16 +69,24 @@ def shadows(
     tokenizer: Path,
     output: Path,
     checkpoint: Path | None = None,
+    share: str | None = None,
     processes: int = 1,
 ) -> None:
     """Train the shadow models and write their scores of every candidate.
 
-    `checkpoint`: a folder in which adapters' scores are kept until all are there. `processes` are
-    for LSTMs.
+    checkpoint: a folder in which adapters' scores are kept until all are there
+    share: of the models, such as 2-of-8; `confide gather_shadows` puts shares together
+    processes: of one thread each, for LSTMs
 
     Guarantees: the output holds numbers alone, no secret and no text.
     """
     keep_pages()
+    places = places_of_share(len(spec.groups), share)
+    if not places:
+        message = f"no shadow models fall to it: they are trained in {len(spec.groups)} groups"
+        raise InputError(message, key="share", value=share)
+    groups = spec.groups[places.start : places.stop]
+    numbers = np.arange(groups[0].start, groups[-1].stop)
     loaded_tokenizer = load_tokenizer(tokenizer)
     rng = default_rng([spec.seed, 1])
     secrets = first_occurrences(points, [spec.label])
@@ -89,17 +102,20 @@ def shadows(
     view = view_of([ids for ids, _ in loaded_tokenizer.encode_batch(texts)])
     lesson = Lesson(view, learns, tokens_of(chosen, loaded_tokenizer))
     if spec.model is None:
-        scores = trained(spec, loaded_tokenizer, lesson, processes)
+        scores = trained(spec, loaded_tokenizer, lesson, groups, processes)
     else:
         model = base_of(spec, loaded_tokenizer)
         spec = spec.model_copy(update={"model": model.spec})  # with the digest of its files
-        inputs = [spec.model_dump_json(), sha256(points), sha256(tokenizer)]
+        inputs = [spec.model_dump_json(), sha256(points), sha256(tokenizer), str(numbers.tolist())]
         fingerprint = hashlib.sha256("\n".join(inputs).encode()).hexdigest()
         with nullcontext() if checkpoint is None else checkpoints.exclusive(checkpoint):
-            scores = adapted(spec, model, lesson, checkpoint, fingerprint)
+            scores = adapted(spec, model, lesson, numbers, checkpoint, fingerprint)
+    check_losses(spec, scores.loss)
+    say_losses(scores.loss, len(view))
     measured = Shadows(
         spec,
-        seen=seen,
+        model=numbers,
+        seen=seen[numbers],
         total=scores.total,
         count=scores.count,
         member=member,
@@ -150,29 +166,48 @@ def compact(views: list[View], bos: int) -> tuple[list[View], int, int]:
     )
 
 
-def trained(spec: ShadowsSpec, tokenizer: Tokenizer, lesson: Lesson, processes: int) -> Scores:
-    """Small LSTMs, and what they say of the candidates."""
+def trained(
+    spec: ShadowsSpec, tokenizer: Tokenizer, lesson: Lesson, groups: list[range], processes: int
+) -> Scores:
+    """Groups of small LSTMs, and what they say of the candidates.
+
+    A group is trained as one, on one thread of one of the processes: operations this small wait for
+    the interpreter, so that threads would gain nothing. On a GPU all groups are one.
+    """
     (view, candidates), bos, size = compact([lesson.view, lesson.candidates], tokenizer.bos_id)
     torch.manual_seed(spec.seed)
     like = LSTMSpec(kind="lstm", embedding=spec.embedding, hidden=spec.hidden)
     fresh = [LSTMModel(like, size, bos) for _ in range(spec.models)]
-    stack = StackedLSTM.of([model.to(device_of(spec.device)) for model in fresh])
-    losses = fit(
-        stack,
-        view,
+    plan = batches(
+        np.diff(view.starts),
         lesson.learns,
         epochs=spec.epochs,
-        lr=spec.lr,
         batch_size=spec.batch_size,
-        bos=bos,
         source=generator(spec.seed, "shadows"),
-        processes=processes,
     )
-    check_losses(spec, losses)
-    say_losses(losses, len(view))
-    shadow_models = (stack.model(number, fresh[0]).eval() for number in range(len(stack)))
-    scores = [secret_log_probs(model, candidates) for model in shadow_models]
-    return Scores(np.stack([total for total, _ in scores]), scores[0][1], losses)
+    device = device_of(spec.device)
+    if torch.device(device).type == "cuda":
+        groups = [range(groups[0].start, groups[-1].stop)]
+
+    def train_group(group: range) -> Scores:
+        members = [fresh[number].to(device) for number in group]
+        stack = StackedLSTM.of(members)
+        read = plan[:, :, group.start : group.stop]
+        loss = train(stack, view, read, lr=spec.lr, bos=bos, number=groups.index(group))
+        asked = (stack.model(place, members[0]).eval() for place in range(len(stack)))
+        scores = [secret_log_probs(model, candidates) for model in asked]
+        return Scores(np.stack([total for total, _ in scores]), scores[0][1], loss)
+
+    def prepare() -> Callable[[range], Scores]:
+        torch.set_num_threads(1)
+        return train_group
+
+    found = list(scatter(prepare, groups, min(processes, len(groups))))
+    return Scores(
+        np.concatenate([scores.total for scores in found]),
+        count=found[0].count,
+        loss=np.concatenate([scores.loss for scores in found], axis=1),
+    )
 
 
 def base_of(spec: ShadowsSpec, tokenizer: Tokenizer) -> CausalLM:
@@ -192,12 +227,14 @@ def adapted(
     spec: ShadowsSpec,
     model: CausalLM,
     lesson: Lesson,
+    numbers: np.ndarray,
     checkpoint: Path | None,
     fingerprint: str,
 ) -> Scores:
     """Adapters of a model, one after another, and what they say of the candidates.
 
-    The attacks read a model whose adapters are merged, in float32; so are these asked.
+    numbers (K,): of the shadow models that are trained here. The attacks read a model whose
+    adapters are merged, in float32; so are these asked.
     """
     totals: list[torch.Tensor] = []
     losses: list[torch.Tensor] = []
@@ -205,7 +242,7 @@ def adapted(
     if saved is not None:
         totals += saved["shadows"]["total"].unbind()
         losses += saved["shadows"]["loss"].unbind()
-    for number in range(len(totals), spec.models):
+    for number in numbers[len(totals) :].tolist():
         loss = fit_adapter(
             model,
             lesson.view,
@@ -225,11 +262,9 @@ def adapted(
         if checkpoint is not None:
             state = {"total": torch.stack(totals), "loss": torch.stack(losses)}
             checkpoints.write(checkpoint, fingerprint, {"shadows": state})
-    all_losses = torch.stack(losses, 1).numpy()
-    say_losses(all_losses, len(lesson.view))
     starts = lesson.candidates.starts
     count = np.add.reduceat(lesson.candidates.private.astype(np.int64), starts[:-1])
-    return Scores(torch.stack(totals).numpy(), count, all_losses)
+    return Scores(torch.stack(totals).numpy(), count, torch.stack(losses, 1).numpy())
 
 
 def check_losses(spec: ShadowsSpec, losses: np.ndarray) -> None:

@@ -7,7 +7,7 @@ never by its text or a hash of it.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from confide.files.rows import read_rows
 from confide.specs import LiraSpec, ShadowsSpec
 
 TENSORS: dict[str, Any] = {
+    "model": np.int64,
     "seen": np.bool_,
     "total": np.float64,
     "count": np.int64,
@@ -29,6 +30,7 @@ TENSORS: dict[str, Any] = {
     "line": np.int64,
     "loss": np.float64,
 }
+OF_CANDIDATES = ("count", "member", "line")  # alike in all shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Shadows:
     """What K shadow models say of M candidates."""
 
     spec: ShadowsSpec
+    model: np.ndarray  # (K,) int64: numbers of the models, all that `spec` has or those of a share
     seen: np.ndarray  # (K, M) bool: the model was trained on the candidate
     total: np.ndarray  # (K, M) float64: log-probability of the secret's tokens in its text, nats
     count: np.ndarray  # (M,) int64: how many tokens that are
@@ -86,7 +89,26 @@ def write(shadows: Shadows, path: Path) -> None:
 
 
 def read(path: Path, wanted: LiraSpec) -> Shadows:
-    """Read the file back; InputError if it is damaged, or of candidates drawn in another way."""
+    """Read the file back.
+
+    InputError if it is damaged, holds a share alone, or is of candidates drawn in another way.
+    """
+    shadows = read_share(path)
+    spec = shadows.spec
+    if len(shadows.model) != spec.models:
+        message = f"holds {len(shadows.model)} of {spec.models} shadow models"
+        raise InputError(message, file=path, key="model")
+    for key in ("label", "limit", "seed"):
+        value = getattr(wanted, key)
+        trained = getattr(spec, key)
+        if value != trained:
+            message = f"the shadow models were trained for {trained!r}"
+            raise InputError(message, file=path, key=key, value=value)
+    return shadows
+
+
+def read_share(path: Path) -> Shadows:
+    """Read a file back that may hold a share of the models; InputError if it is damaged."""
     try:
         with safe_open(path, "numpy") as file:
             arrays = {
@@ -97,13 +119,32 @@ def read(path: Path, wanted: LiraSpec) -> Shadows:
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         message = f"is not a file of shadow models ({type(error).__name__})"
         raise InputError(message, file=path) from None
-    for key in ("label", "limit", "seed"):
-        value = getattr(wanted, key)
-        trained = getattr(spec, key)
-        if value != trained:
-            message = f"the shadow models were trained for {trained!r}"
-            raise InputError(message, file=path, key=key, value=value)
     return Shadows(spec, **arrays)
+
+
+def joined(paths: list[Path]) -> Shadows:
+    """All shadow models, from files of their shares in the order of the models.
+
+    InputError unless the shares are of one specification and of the same candidates, and each model
+    is in one of them.
+    """
+    shares = [read_share(path) for path in paths]
+    first = shares[0]
+    for path, share in zip(paths, shares, strict=True):
+        pairs = ((getattr(share, name), getattr(first, name)) for name in OF_CANDIDATES)
+        if share.spec != first.spec or not all(np.array_equal(*pair) for pair in pairs):
+            raise InputError(f"is of other shadow models than {paths[0]}", file=path)
+    numbers = np.concatenate([share.model for share in shares])
+    if not np.array_equal(numbers, np.arange(first.spec.models)):
+        message = f"the shares do not hold each of {first.spec.models} models once, in their order"
+        raise InputError(message, file=paths[0], key="model")
+    return replace(
+        first,
+        model=numbers,
+        seen=np.concatenate([share.seen for share in shares]),
+        total=np.concatenate([share.total for share in shares]),
+        loss=np.concatenate([share.loss for share in shares], axis=1),
+    )
 
 
 def check(
