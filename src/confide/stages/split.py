@@ -104,6 +104,9 @@ def pieces(record: Record, point: str, window: int) -> Iterator[tuple[str, tuple
     if point == "turn" and not spans:  # most of a large corpus: no need to know where a line starts
         yield from ((stripped, ()) for line in text.split("\n") if (stripped := line.strip()))
         return
+    if point == "dialogue" and text and _as_it_is(text, spans):
+        yield text, tuple(spans)
+        return
     first = 0
     for start, end in CUTS[point](text, window):
         piece = text[start:end]
@@ -114,6 +117,12 @@ def pieces(record: Record, point: str, window: int) -> Iterator[tuple[str, tuple
         while first < len(spans) and spans[first].end <= start:
             first += 1
         yield stripped, tuple(_within(spans, first, start, end))
+
+
+def _as_it_is(text: str, spans: list[Span]) -> bool:
+    """Whether a document is a point with the same text and the same spans."""
+    size = len(text)
+    return text == text.strip() and all(0 <= start < end <= size for start, end, _, _ in spans)
 
 
 def _within(spans: list[Span], first: int, start: int, end: int) -> Iterator[Span]:
