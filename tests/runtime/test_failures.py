@@ -143,3 +143,24 @@ def test_the_project_tells_when_a_job_fails():
     snakefile = SRC.parent / "Snakefile"
     handler = snakefile.read_text().partition("\nonerror:\n")[2].partition("\n\n")[0]
     assert handler.split()[:2] == ["atexit.register(", "failures.tell,"]
+
+
+FULL_LOG = """
+import logging
+from confide.runtime import failures
+
+failures.tell_of_full_logs_in_a_line()
+logger = logging.getLogger("workflow")
+logger.addHandler(logging.FileHandler("/dev/full"))
+logger.error("one")
+logger.error("two")
+"""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_log_on_a_full_disk_says_so_in_one_line(tmp_path):
+    environment = os.environ | {"PYTHONPATH": str(SRC)}
+    words = [sys.executable, "-c", FULL_LOG]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    file = os.path.relpath("/dev/full", tmp_path)
+    assert done.stderr == f"{file}: cannot be written: No space left on device\n"

@@ -34,6 +34,7 @@ from confide.runtime import afterwards, failures
 from confide.specs import FetchSpec, PackageSpec
 
 snakemake_internals.look_at_functions_once()
+failures.tell_of_full_logs_in_a_line()
 
 
 def environment_of_jobs():

@@ -5,8 +5,10 @@ Snakemake's own log names the logs of failed jobs; with `--quiet` it is empty, a
 this run whose last line is an error of `confide` is that of a failed job.
 """
 
+import logging
 import os
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -16,10 +18,33 @@ from confide.runtime.workflow_log import progress
 LOGS = "logs"  # folder of the logs of all jobs
 REASON = re.compile(r"confide \w+: (?:error|failed|fault): ")
 LAST = 1 << 16  # bytes at the end of a log in which its last line is looked for
-NO_REASON = "ended before it could say why: it was stopped, or killed (out of memory?)"
+NO_REASON = (
+    "ended before it could say why: it was stopped, or killed (out of memory?), or no space was "
+    "left for its log"
+)
 # What Snakemake says where somebody has stopped it: jobs that were running are then no failures.
 STOPPED = re.compile(r"Terminating processes on user request|Will exit after finishing currently")
 GO_ON = "What is done stays done, and the same command goes on from here."
+
+
+def tell_of_full_logs_in_a_line() -> None:
+    """Let each log file that cannot be written say so in one line, once.
+
+    Python's own way is a traceback for every message that the file does not take.
+    """
+    usual = logging.Handler.handleError
+    told: set[str] = set()
+
+    def handle_error(handler: logging.Handler, record: logging.LogRecord) -> None:
+        error = sys.exc_info()[1]
+        file = getattr(handler, "baseFilename", None)
+        if file is None or not isinstance(error, OSError):
+            usual(handler, record)
+        elif file not in told:
+            told.add(file)
+            warn(f"{os.path.relpath(file)}: cannot be written: {error.strerror}")
+
+    logging.Handler.handleError = handle_error  # type: ignore[assignment, method-assign]
 
 
 def tell(folder: Path, snakemake_logs: Iterable[str], started: float) -> None:
