@@ -5,6 +5,13 @@ from pathlib import Path
 from confide.output.escaping import terminal
 
 SHOWN = 200  # characters of a value
+# What PyTorch, the system and its loader of libraries say where memory cannot be had.
+NO_MEMORY = (
+    "can't allocate memory",
+    "cannot allocate memory",
+    "out of memory",
+    "failed to map segment",
+)
 
 
 class InputError(ValueError):
@@ -51,3 +58,9 @@ class Failure(Exception):
 
     def __init__(self, *lines: str):
         super().__init__("\n".join(map(terminal, lines)))
+
+
+def is_lack_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory could not be had."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or any(phrase in said for phrase in NO_MEMORY)

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from confide.errors import InputError
+from confide.errors import InputError, is_lack_of_memory
 from confide.output.escaping import warn
 
 # malloc.h of glibc
@@ -165,10 +165,7 @@ def taken(function: Callable[[], object], device: str) -> int:
 
 def out_of_memory(error: BaseException) -> bool:
     """Whether memory could not be had, on a GPU or on the CPU."""
-    is_known = isinstance(error, MemoryError | torch.OutOfMemoryError)
-    return is_known or any(
-        phrase in str(error) for phrase in ("can't allocate memory", "out of memory")
-    )
+    return isinstance(error, torch.OutOfMemoryError) or is_lack_of_memory(error)
 
 
 class TooLarge(InputError):
