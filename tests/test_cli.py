@@ -300,6 +300,7 @@ def test_specs_are_checked_against_their_own_class():
         MemoryError(),
         OSError(errno.ENOMEM, "Cannot allocate memory"),
         ImportError("libtorch.so: failed to map segment from shared object"),
+        RuntimeError("could not execute a primitive"),
         RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
     ],
 )

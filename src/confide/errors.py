@@ -5,12 +5,15 @@ from pathlib import Path
 from confide.output.escaping import terminal
 
 SHOWN = 200  # characters of a value
-# What PyTorch, the system and its loader of libraries say where memory cannot be had.
+# What PyTorch, its kernels (oneDNN), the system and its loader of libraries say where memory cannot
+# be had.
 NO_MEMORY = (
     "can't allocate memory",
     "cannot allocate memory",
     "out of memory",
     "failed to map segment",
+    "could not create a primitive",
+    "could not execute a primitive",
 )
 
 

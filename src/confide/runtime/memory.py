@@ -165,7 +165,10 @@ def taken(function: Callable[[], object], device: str) -> int:
 
 def out_of_memory(error: BaseException) -> bool:
     """Whether memory could not be had, on a GPU or on the CPU."""
-    return isinstance(error, torch.OutOfMemoryError) or is_lack_of_memory(error)
+    is_known = isinstance(error, MemoryError | torch.OutOfMemoryError)
+    return is_known or any(
+        phrase in str(error) for phrase in ("can't allocate memory", "out of memory")
+    )
 
 
 class TooLarge(InputError):
@@ -181,7 +184,7 @@ def advised(ways: Sequence[str]) -> Iterator[None]:
     except TooLarge as error:
         raise InputError(f"{error}{advice}") from None
     except (RuntimeError, MemoryError) as error:
-        if not out_of_memory(error):
+        if not is_lack_of_memory(error):
             raise
         raise InputError(f"out of memory{advice}") from None
 
