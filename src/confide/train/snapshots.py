@@ -36,14 +36,15 @@ def join(folder: Path, epochs: int, output: Path) -> None:
     """
     weights: dict[str, Tensor] = {}
     for epoch in range(1, epochs + 1):
-        try:
-            weights |= sealed.read(_place(folder, epoch))[0]
-        except sealed.DAMAGED:
-            name = _place(folder, epoch).name
-            message = f"{name} is missing or damaged; delete this folder to start over"
-            raise InputError(message, file=folder) from None
+        weights |= _weights(folder, epoch)
     with atomic(output) as temporary:
         save_file(weights, temporary)
+
+
+def check(folder: Path, epochs: int) -> None:
+    """InputError where the weights after one of epochs 1 to `epochs` are missing or damaged."""
+    for epoch in range(1, epochs + 1):
+        _weights(folder, epoch)
 
 
 def clear(folder: Path) -> None:
@@ -79,6 +80,16 @@ def _copy(stored: torch.Tensor, parameter: torch.Tensor, path: Path, name: str) 
     if stored.shape != parameter.shape:
         raise InputError("is of another shape than the model's", file=path, key=name)
     parameter.data.copy_(stored)
+
+
+def _weights(folder: Path, epoch: int) -> dict[str, Tensor]:
+    """What was written after an epoch; InputError where it is missing or damaged."""
+    place = _place(folder, epoch)
+    try:
+        return sealed.read(place)[0]
+    except sealed.DAMAGED:
+        message = f"{place.name} is missing or damaged; delete this folder to start over"
+        raise InputError(message, file=folder) from None
 
 
 def _place(folder: Path, epoch: int) -> Path:
