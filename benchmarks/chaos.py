@@ -10,7 +10,8 @@ Nothing may be left over. A model whose job had to halve its passes for want of 
 rounding, as its log says: it is deleted and made again.
 
 The log has a JSON line for each fault, for each end of a Snakemake and for each round, written as
-it happens. The result has its sums. Needs root, to mount the small disk.
+it happens; a run with the log of an earlier one goes on from there. The result has its sums. Needs
+root, to mount the small disk.
 """
 
 import json
@@ -37,7 +38,7 @@ from machine import machine
 
 sys.path[:0] = [str(ROOT / "tests/workflow")]
 
-from harness import PATIENCE, signalled, start  # noqa: E402
+from harness import PATIENCE, signalled, start, without  # noqa: E402
 from harness import snakemake as snakemake_command  # noqa: E402
 from project import Project, build, environment_in, project_in  # noqa: E402
 from same import PLACES, differences  # noqa: E402
@@ -89,8 +90,9 @@ class Record:
 
     @classmethod
     def read(cls, log: Path) -> "Record":
-        """What a log says, be it of a run that was cut off."""
-        record = cls(log=log)
+        """What a log says so far, be it empty or of a run that was cut off."""
+        record = cls(log=log.resolve())
+        log.touch()
         for line in map(json.loads, log.read_text().splitlines()):
             if line["event"] == "fault":
                 record.faults.append(line | {"followed": "not known"})
@@ -392,7 +394,7 @@ def rounds(
     record: Record,
 ) -> None:
     """Build the study again and again until no fault is due any more; the commands take turns."""
-    number = 0
+    number = max((fault["round"] for fault in record.faults), default=0)
     while time.monotonic() < schedule.until:
         number += 1
         schedule.plan()
@@ -423,14 +425,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kinds", nargs="+", choices=FAULTS, default=list(FAULTS))
     stays = "folder to work in, which stays; an undisturbed study in it is not built again"
     parser.add_argument("--keep", type=Path, help=stays)
+    again = "what is made again of a study that is built, such as models/crt; else all is made"
+    parser.add_argument("--again", nargs="+", default=[], help=again)
     parser.add_argument("--read", action="store_true", help="write the result of a log, no more")
     chosen = parser.parse_args(arguments)
+    record = Record.read(chosen.log)
     if chosen.read:
-        return written(Record.read(chosen.log), chosen)
+        return written(record, chosen)
     folder = chosen.keep or Path(tempfile.mkdtemp(prefix="chaos-"))
     folder.mkdir(exist_ok=True)
-    record = Record(log=chosen.log.resolve())
     fresh, reference = study_in(folder)
+    if chosen.again:
+        fresh = without(reference, Path(tempfile.mkdtemp(dir=folder)) / "again", *chosen.again)
     record.write("undisturbed")
     schedule = Schedule(
         kinds=chosen.kinds,

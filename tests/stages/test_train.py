@@ -285,6 +285,10 @@ def stopped(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+def went_on(*_: object) -> None:
+    raise AssertionError("the job went on from what is damaged")
+
+
 def test_damaged_checkpoint_is_one_clear_error(tmp_path: Path, vocabulary: Path) -> None:
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint" / "state.safetensors").write_bytes(b"\x10\x00\x00")
@@ -330,7 +334,7 @@ def test_damaged_weights_of_an_epoch_are_one_clear_error(
     weights.unlink()
     if damage != "gone":
         weights.write_bytes(content)
-    monkeypatch.setattr("confide.stages.train.run", stopped)  # it is seen before the job goes on
+    monkeypatch.setattr("confide.stages.train.run", went_on)
     with pytest.raises(InputError, match=r"checkpoint: epoch-1\.safetensors is missing or damaged"):
         run(tmp_path, vocabulary, wanted)
     assert not outputs(tmp_path)["epochs"].exists()
