@@ -63,7 +63,7 @@ TRACEBACK = "Traceback (most recent call last)"
 FAULT = re.compile(r"(?m)^.*confide \w+: fault: .*$")
 NO_SPACE = re.compile(r"(?m)^.*No space left on device.*$")
 HALVED = "physical batches of at most"
-ROW = ("round", "seconds", "faults", "snakemakes", "jobs", "deleted", "differences")
+ROW = ("round", "faults", "snakemakes", "jobs", "deleted", "differences")
 ATTEMPTS = 8  # runs of Snakemake in which nothing is done before a round counts as stuck
 
 
@@ -75,6 +75,7 @@ class Record:
     faults: list[dict[str, Any]] = field(default_factory=list)
     rounds: list[dict[str, Any]] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
+    ends: list[dict[str, Any]] = field(default_factory=list)  # of Snakemakes
 
     def write(self, event: str, **values: Any) -> None:
         """Add a line to the log."""
@@ -97,6 +98,7 @@ class Record:
             if line["event"] == "fault":
                 record.faults.append(line | {"followed": "not known"})
             elif line["event"] == "end":
+                record.ends.append(line)
                 for number, followed in zip(line["faults"], line["followed"], strict=True):
                     record.faults[number]["followed"] = followed
             elif line["event"] == "round":
@@ -170,48 +172,37 @@ class Round:
     schedule: Schedule
     record: Record
     number: int
-    attempts: int = 0
-    done: int = 0  # jobs
-    deleted: list[str] = field(default_factory=list)
 
     def run(self) -> dict[str, Any]:
         """Build the study whatever happens; the row of the round."""
-        begun = time.monotonic()
-        before = len(self.record.faults)
         idle = 0
         while True:
-            self.attempts += 1
-            deleted = len(self.deleted)
-            status, finished = self.attempt()
-            self.done += finished
-            if status == 0 and len(self.deleted) == deleted:
+            end = self.attempt()
+            if end["status"] == 0 and not end["deleted"]:
                 break
-            idle = 0 if finished or len(self.deleted) > deleted else idle + 1
+            idle = 0 if end["finished"] or end["deleted"] else idle + 1
             if idle == ATTEMPTS:
                 self.record.complain(f"round {self.number} is stuck")
                 break
         wrong = self.differences()
+        ends = [end for end in self.record.ends if end["round"] == self.number]
         row = {
             "round": self.number,
-            "seconds": round(time.monotonic() - begun),
-            "faults": len(self.record.faults) - before,
-            "snakemakes": self.attempts,
-            "jobs": self.done,
-            "deleted": self.deleted,
+            "faults": sum(fault["round"] == self.number for fault in self.record.faults),
+            "snakemakes": len(ends),
+            "jobs": sum(end["finished"] for end in ends),
+            "deleted": [name for end in ends for name in end["deleted"]],
             "differences": wrong,
         }
         self.record.rounds.append(row)
         self.record.write("round", **row)
         return row
 
-    def attempt(self) -> tuple[int, int]:
-        """Run Snakemake to its end, with the faults that are due meanwhile.
-
-        Its status, and how many jobs are done.
-        """
+    def attempt(self) -> dict[str, Any]:
+        """Run Snakemake to its end, with the faults that are due meanwhile; the line of its end."""
         if any((self.project.folder / ".snakemake/locks").glob("*")):
             self.project.snakemake("--unlock")
-        said = self.project.folder.parent.parent / f"said-{self.number}-{self.attempts}.txt"
+        said = self.project.folder.parent.parent / f"said-{len(self.record.ends)}.txt"
         process = start(self.project, *self.command, log=said)
         scene = Scene(
             project=self.project,
@@ -236,8 +227,7 @@ class Round:
                 signalled(process, signal.SIGKILL)
             time.sleep(0.1)
         text = said.read_text(errors="replace")
-        self.follow(hit, process.returncode, text)
-        return process.returncode, text.count("Finished jobid")
+        return self.follow(hit, process.returncode, text)
 
     def disturb(self, scene: Scene) -> list[dict[str, Any]]:
         """Let one fault happen; none if there was nothing to hit."""
@@ -256,8 +246,11 @@ class Round:
         self.record.write("fault", **fault)
         return [fault]
 
-    def follow(self, faults: list[dict[str, Any]], status: int, text: str) -> None:
-        """Note what came of the faults of one Snakemake, and mend what it says must be mended."""
+    def follow(self, faults: list[dict[str, Any]], status: int, text: str) -> dict[str, Any]:
+        """Note what came of the faults of one Snakemake, and mend what it says must be mended.
+
+        The line of its end.
+        """
         failed = {log for job in progress(text.splitlines()).failed.values() for log in job.logs}
         for fault in faults:
             log = fault.get("job")
@@ -282,19 +275,20 @@ class Round:
             if path.is_dir() and name.startswith(".checkpoints/"):
                 shutil.rmtree(path)
             path.unlink(missing_ok=True)
-            self.deleted.append(name)
         names += self.delete_halved()
-        self.record.write(
-            "end",
-            round=self.number,
-            status=status,
-            finished=text.count("Finished jobid"),
-            faults=[fault["number"] for fault in faults],
-            followed=[fault["followed"] for fault in faults],
-            why={log: reason(self.project.folder / log) for log in sorted(failed)},
-            no_space=sorted(set(NO_SPACE.findall(text))),
-            deleted=names,
-        )
+        end = {
+            "round": self.number,
+            "status": status,
+            "finished": text.count("Finished jobid"),
+            "faults": [fault["number"] for fault in faults],
+            "followed": [fault["followed"] for fault in faults],
+            "why": {log: reason(self.project.folder / log) for log in sorted(failed)},
+            "no_space": sorted(set(NO_SPACE.findall(text))),
+            "deleted": names,
+        }
+        self.record.ends.append(end)
+        self.record.write("end", **end)
+        return end
 
     def delete_halved(self) -> list[str]:
         """Delete models whose jobs had to halve their passes for want of memory.
@@ -310,7 +304,6 @@ class Round:
                 log.unlink()
         for name in names:
             shutil.rmtree(folder / name, ignore_errors=True)
-        self.deleted += names
         return names
 
     def differences(self) -> list[str]:
@@ -371,13 +364,17 @@ def study_in(folder: Path) -> tuple[Project, Project]:
 
 @contextmanager
 def on_small_disk(fresh: Project, folder: Path, size: int = DISK) -> Iterator[Project]:
-    """A copy of a project on a disk of its own, with a place for temporary files beside it."""
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=True)
-    try:
-        project = fresh.copy(folder / "project")
+    """A copy of a project on a disk of its own, with a place for temporary files beside it.
+
+    What lies there of a run that was cut off is taken as it is.
+    """
+    project = Project(folder / "project", fresh.environment | {"TMPDIR": str(folder / "tmp")})
+    if not project.folder.exists():
+        folder.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=True)
+        fresh.copy(project.folder)
         (folder / "tmp").mkdir()
-        project.environment = project.environment | {"TMPDIR": str(folder / "tmp")}
+    try:
         yield project
     finally:
         subprocess.run(["umount", "-l", folder], check=True)
@@ -394,7 +391,7 @@ def rounds(
     record: Record,
 ) -> None:
     """Build the study again and again until no fault is due any more; the commands take turns."""
-    number = max((fault["round"] for fault in record.faults), default=0)
+    number = len(record.rounds)
     while time.monotonic() < schedule.until:
         number += 1
         schedule.plan()

@@ -301,6 +301,8 @@ def test_specs_are_checked_against_their_own_class():
         OSError(errno.ENOMEM, "Cannot allocate memory"),
         ImportError("libtorch.so: failed to map segment from shared object"),
         RuntimeError("could not execute a primitive"),
+        RuntimeError("std::bad_alloc"),
+        SystemError("error return without exception set"),
         RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
     ],
 )

@@ -14,6 +14,8 @@ NO_MEMORY = (
     "failed to map segment",
     "could not create a primitive",
     "could not execute a primitive",
+    "std::bad_alloc",
+    "error return without exception set",  # of an extension that is imported
 )
 
 
@@ -64,6 +66,11 @@ class Failure(Exception):
 
 
 def is_lack_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory could not be had."""
+    """Whether an error, or one that it arose from, says that memory could not be had."""
+    if isinstance(error, MemoryError):
+        return True
     said = str(error).lower()
-    return isinstance(error, MemoryError) or any(phrase in said for phrase in NO_MEMORY)
+    earlier = error.__cause__ or error.__context__
+    return any(phrase in said for phrase in NO_MEMORY) or (
+        earlier is not None and is_lack_of_memory(earlier)
+    )
