@@ -2,7 +2,6 @@
 from the tiny parameters.
 """
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -12,8 +11,8 @@ from tempfile import TemporaryDirectory
 import hypothesis
 import pytest
 from filelock import FileLock
-from project import USUAL, Project, environment_in, homes_in, project_in
-from warm import OF_JOBS, OF_SNAKEMAKE, warm
+from project import Project, build, environment_in, project_in
+from warm import OF_SNAKEMAKE, warm
 
 from confide.dp.accounting import cross_check
 
@@ -124,19 +123,6 @@ def built(fresh, tmp_path_factory, worker_id) -> Project:
     project = Project(folder, fresh.environment, fresh.python)
     project.output = output.read_text()
     return project
-
-
-def build(project: Project) -> str:
-    """What Snakemake says while it builds all of a project."""
-    project.python = USUAL
-    homes = homes_in(project.folder.parent)
-    with (
-        TemporaryDirectory() as folder,
-        warm(Path(folder), OF_JOBS, project.environment) as python,
-    ):
-        startup = Path(folder) / "startup.sh"
-        startup.write_text(f'confide() {{ {shlex.join(python)} confide.cli "$@"; }}\n')
-        return project.snakemake(BASH_ENV=str(startup), **homes)
 
 
 @pytest.fixture

@@ -4,11 +4,15 @@ faults work on.
 
 import compileall
 import os
+import shlex
 import shutil
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from warm import OF_JOBS, warm
 
 ROOT = Path(__file__).parents[1]
 XDG = {
@@ -144,3 +148,16 @@ def move_artifacts(database: Path, old: Path, new: Path) -> None:
             connection.execute(
                 f"update {table} set {column} = replace({column}, ?, ?)", (str(old), str(new))
             )
+
+
+def build(project: Project, *targets: str) -> str:
+    """What Snakemake says while it builds a project, whose jobs are copies of one process."""
+    project.python = USUAL
+    homes = homes_in(project.folder.parent)
+    with (
+        TemporaryDirectory() as folder,
+        warm(Path(folder), OF_JOBS, project.environment) as python,
+    ):
+        startup = Path(folder) / "startup.sh"
+        startup.write_text(f'confide() {{ {shlex.join(python)} confide.cli "$@"; }}\n')
+        return project.snakemake(*targets, BASH_ENV=str(startup), **homes)

@@ -2,6 +2,7 @@
 half written.
 """
 
+import errno
 import importlib
 import inspect
 import json
@@ -291,3 +292,24 @@ def test_every_other_command_has_help(capsys, name):
 def test_specs_are_checked_against_their_own_class():
     with pytest.raises(InputError, match="policy"):
         cli.read_spec([RedactSpec], json.dumps(SPEC))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        ImportError("libtorch.so: failed to map segment from shared object"),
+        RuntimeError("could not execute a primitive"),
+        RuntimeError("std::bad_alloc"),
+        SystemError("error return without exception set"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+    ],
+)
+def test_a_lack_of_memory_is_one_line_and_no_fault(monkeypatch, capsys, error):
+    def runs_out(name, flags):
+        raise error
+
+    monkeypatch.setattr(cli, "run", runs_out)
+    assert cli.main(["epsilon"]) == 2
+    assert capsys.readouterr().err == "confide epsilon: error: out of memory\n"

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import NoneType, UnionType
 
-from confide.errors import Failure, InputError
+from confide.errors import Failure, InputError, is_lack_of_memory
 from confide.files import jsons, permissions
 from confide.output.escaping import say, warn
 
@@ -267,6 +267,9 @@ def obey(arguments: list[str]) -> int:
     except Exception as error:
         if TRACEBACK in os.environ:
             raise
+        if is_lack_of_memory(error):
+            warn(f"confide {name}: error: out of memory")
+            return 2
         more = f"{TRACEBACK}=1 shows more, corpus included"
         warn(f"confide {name}: fault: {fault(error)}; {more}")
         return 3

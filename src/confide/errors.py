@@ -5,6 +5,18 @@ from pathlib import Path
 from confide.output.escaping import terminal
 
 SHOWN = 200  # characters of a value
+# What PyTorch, its kernels (oneDNN), the system and its loader of libraries say where memory cannot
+# be had.
+NO_MEMORY = (
+    "can't allocate memory",
+    "cannot allocate memory",
+    "out of memory",
+    "failed to map segment",
+    "could not create a primitive",
+    "could not execute a primitive",
+    "std::bad_alloc",
+    "error return without exception set",  # of an extension that is imported
+)
 
 
 class InputError(ValueError):
@@ -51,3 +63,14 @@ class Failure(Exception):
 
     def __init__(self, *lines: str):
         super().__init__("\n".join(map(terminal, lines)))
+
+
+def is_lack_of_memory(error: BaseException) -> bool:
+    """Whether an error, or one that it arose from, says that memory could not be had."""
+    if isinstance(error, MemoryError):
+        return True
+    said = str(error).lower()
+    earlier = error.__cause__ or error.__context__
+    return any(phrase in said for phrase in NO_MEMORY) or (
+        earlier is not None and is_lack_of_memory(earlier)
+    )

@@ -8,7 +8,7 @@ import shutil
 import signal
 
 import pytest
-from harness import RUN, half_done, without
+from harness import RUN, half_done, small_disk, without
 from same import differences
 from training_faults import killed_anywhere, killed_while_writing
 from workflow_faults import cut, damaged_record, dated, ended, full_disk, killed
@@ -52,6 +52,17 @@ def test_no_output_of_a_killed_training_job_changes_any_more(built, tmp_path):
 @pytest.mark.skipif(not MOUNTS, reason="a small disk needs root, to mount one")
 def test_a_full_disk_is_one_line_and_costs_nothing_but_time(built, tmp_path):
     assert full_disk(built, tmp_path, "results").lost == []
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(not MOUNTS, reason="a small disk needs root, to mount one")
+def test_a_run_on_a_full_disk_is_refused_in_one_line(built, tmp_path):
+    project = half_done(built, tmp_path / "project")
+    with small_disk(project.folder, 0):
+        output = project.snakemake(check=False)
+    said = f"{project.folder}: no space is left on this disk"
+    assert project.status == 2 and output.splitlines()[-1] == said
+    assert "Traceback" not in output
 
 
 @pytest.mark.nightly

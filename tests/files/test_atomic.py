@@ -7,12 +7,13 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from safetensors import SafetensorError
 
 from confide.errors import InputError
-from confide.files.io import atomic, atomic_folder, write_json
+from confide.files.io import atomic, atomic_folder, check_space, write_json
 
 HOST = platform.node()
 
@@ -105,3 +106,10 @@ def test_a_full_disk_is_one_line_that_names_the_file(tmp_path, write):
         path.touch()
         write(path)
     assert "\n" not in str(raised.value) and list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_refused_by_name_and_another_is_not(tmp_path, monkeypatch):
+    check_space(tmp_path)
+    monkeypatch.setattr(os, "statvfs", lambda folder: SimpleNamespace(f_bavail=0))
+    with pytest.raises(InputError, match=f"^{tmp_path}: no space is left on this disk$"):
+        check_space(tmp_path)

@@ -43,6 +43,11 @@ rule bad:
     log: "logs/train/bad.log"
     shell: "(echo at work; echo 'confide train: error: no budget') > {{log}}; exit 2"
 
+rule late:
+    output: "late/a", "late/b"
+    log: "logs/late.log"
+    shell: "echo made > {{log}}"
+
 rule killed:
     output: "killed"
     log: "logs/killed.log"
@@ -143,3 +148,44 @@ def test_the_project_tells_when_a_job_fails():
     snakefile = SRC.parent / "Snakefile"
     handler = snakefile.read_text().partition("\nonerror:\n")[2].partition("\n\n")[0]
     assert handler.split()[:2] == ["atexit.register(", "failures.tell,"]
+
+
+def test_an_output_that_a_slow_file_system_does_not_show_is_named(project):
+    done = snakemake(project, "late/a", "good", "--latency-wait", "1")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-3:] == [
+        "1 job failed:",
+        f"  late/a: {failures.LATE}",
+        failures.GO_ON,
+    ]
+
+
+def test_an_output_that_a_later_attempt_has_made_is_not(project):
+    lines = [
+        "Job 7  completed successfully, but some output files are missing. Missing files after 5",
+        "late/a (missing locally, parent dir contents: b)",
+        "late/c (missing locally, parent dir contents: b)",
+    ]
+    assert failures.unseen(lines) == ["late/a"]
+    assert failures.unseen([*lines, "Finished jobid: 7 (Rule: late)"]) == []
+
+
+FULL_LOG = """
+import logging
+from confide.runtime import failures
+
+failures.tell_of_full_logs_in_a_line()
+logger = logging.getLogger("workflow")
+logger.addHandler(logging.FileHandler("/dev/full"))
+logger.error("one")
+logger.error("two")
+"""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_log_on_a_full_disk_says_so_in_one_line(tmp_path):
+    environment = os.environ | {"PYTHONPATH": str(SRC)}
+    words = [sys.executable, "-c", FULL_LOG]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    file = os.path.relpath("/dev/full", tmp_path)
+    assert done.stderr == f"{file}: cannot be written: No space left on device\n"

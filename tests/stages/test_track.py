@@ -20,6 +20,7 @@ from confide.runtime.tracking import flat, shown
 from confide.specs import ReportRun, ReportSpec, TrackingSpec, TrackSpec, TrainSpec
 from confide.stages import track as stage
 from confide.stages.track import measured, numbers, passes, shown_epsilons, track
+from confide.train import checkpoint
 from tests.terms import TERMS
 
 MODEL = {"kind": "lstm", "embedding": 4, "hidden": 4}
@@ -393,12 +394,9 @@ def test_addresses_lose_their_credentials_and_mappings_their_depth():
 @pytest.fixture
 def training_run(project):
     """A run with a checkpoint after its first epoch."""
-    from safetensors.numpy import save_file
-
     folder = project / ".checkpoints/crt/g0-s9"
-    folder.mkdir(parents=True)
-    (folder / "lock").touch()
-    save_file({}, folder / mirror.STATE, metadata={"values": json.dumps({"metrics": CURVE[:1]})})
+    with checkpoint.exclusive(folder):
+        checkpoint.write(folder, "fingerprint", {"metrics": {"rows": CURVE[:1]}})
     return folder
 
 

@@ -285,12 +285,59 @@ def stopped(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+def went_on(*_: object) -> None:
+    raise AssertionError("the job went on from what is damaged")
+
+
 def test_damaged_checkpoint_is_one_clear_error(tmp_path: Path, vocabulary: Path) -> None:
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint" / "state.safetensors").write_bytes(b"\x10\x00\x00")
     with pytest.raises(InputError, match=r"state\.safetensors: damaged checkpoint"):
         run(tmp_path, vocabulary, spec("crt"))
     assert not outputs(tmp_path)["model"].exists()
+
+
+def left_by_a_killed_job(
+    folder: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any
+) -> TrainSpec:
+    """What a job leaves that is killed when all but its outputs is done."""
+    wanted = spec("dpsgd", **changes)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("confide.stages.train.snapshots.join", stopped)
+        run(folder, vocabulary, wanted)
+    return wanted
+
+
+@pytest.mark.parametrize("part", ["weights", "values"])
+def test_a_flipped_bit_of_a_checkpoint_is_one_clear_error(
+    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    wanted = left_by_a_killed_job(tmp_path, vocabulary, monkeypatch)
+    state = tmp_path / "checkpoint/state.safetensors"
+    content = bytearray(state.read_bytes())
+    place = len(content) - 1 if part == "weights" else content.index(b"noise_multiplier") + 20
+    content[place] ^= 1
+    state.write_bytes(content)
+    with pytest.raises(InputError, match=r"state\.safetensors: damaged checkpoint"):
+        run(tmp_path, vocabulary, wanted)
+    assert not outputs(tmp_path)["model"].exists()
+
+
+@pytest.mark.parametrize("damage", ["gone", "a flipped bit"])
+def test_damaged_weights_of_an_epoch_are_one_clear_error(
+    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    wanted = left_by_a_killed_job(tmp_path, vocabulary, monkeypatch, every_epoch=True)
+    weights = tmp_path / "checkpoint/epoch-1.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.unlink()
+    if damage != "gone":
+        weights.write_bytes(content)
+    monkeypatch.setattr("confide.stages.train.run", went_on)
+    with pytest.raises(InputError, match=r"checkpoint: epoch-1\.safetensors is missing or damaged"):
+        run(tmp_path, vocabulary, wanted)
+    assert not outputs(tmp_path)["epochs"].exists()
 
 
 def test_system_entropy_gives_other_noise_each_time_and_a_seed_the_same(

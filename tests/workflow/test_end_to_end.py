@@ -272,3 +272,17 @@ def test_tracking_is_idempotent_and_hears_of_a_dead_server(project):
     line = (project.folder / "logs/track.log").read_text()
     assert line.startswith("confide track: error:") and line.count("\n") == 1 and "word" not in line
     assert project.planned() == {"track": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("results/runs/crt/g0.1-s0/recall.json", "certify"),
+        ("results/runs/crt/g0.1-s0/certificate.html", "certify"),
+        ("results/studies/tiny/gate.xml", "gate_tiny"),
+        ("results/studies/tiny/scan.sarif", "scan_tiny"),
+    ],
+)
+def test_a_deliverable_that_is_gone_is_made_again_though_nothing_reads_it(project, name, rule):
+    (project.folder / name).unlink()
+    assert project.planned()[rule] == 1

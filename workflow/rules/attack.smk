@@ -213,3 +213,4 @@ rule trajectory:
 rule attack_all:
     input:
         outcome_files(SELECTED.values()),
+        expand(list(rules.certify.output), run=SELECTED),

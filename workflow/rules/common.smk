@@ -26,6 +26,7 @@ from confide.config import jobs, pulled, studies
 from confide.config.params import FILE, load_layers
 from confide.errors import InputError
 from confide.files import packages, permissions
+from confide.files.io import check_space
 from confide.output import escaping
 from confide.provenance import snakemake_internals
 from confide.provenance.code_hash import code_hash
@@ -34,6 +35,7 @@ from confide.runtime import afterwards, failures
 from confide.specs import FetchSpec, PackageSpec
 
 snakemake_internals.look_at_functions_once()
+failures.tell_of_full_logs_in_a_line()
 
 
 def environment_of_jobs():
@@ -115,6 +117,9 @@ def checked_params():
             if not is_dry_run():
                 # Not under onstart, which is passed over where no job is left: what `dvc pull` wrote would stay open.
                 permissions.shut(Path.cwd())
+                if not repair & set(sys.argv):
+                    # Snakemake ends with a traceback where it cannot write its locks.
+                    check_space(Path.cwd())
             permissions.check_states(Path.cwd())
             if not repair & set(sys.argv):
                 check_records(Path.cwd())

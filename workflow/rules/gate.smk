@@ -43,4 +43,4 @@ for study in PARAMS.studies:
 
 rule gate_all:
     input:
-        [f"results/studies/{study}/gate.csv" for study in PARAMS.select],
+        [getattr(rules, f"gate_{study}").output for study in PARAMS.select],

@@ -184,7 +184,7 @@ for page, chosen in PAGES.items():
 
 rule scan_all:
     input:
-        [f"results/studies/{study}/scan.json" for study in PARAMS.select],
+        [getattr(rules, f"scan_{study}").output for study in PARAMS.select],
         rules.search_summary.output,
 
 

@@ -28,7 +28,8 @@ def rows_of(folder: Path, run: str) -> list[dict[str, Any]]:
     try:
         if state.exists():
             with safe_open(state, "numpy") as file:
-                return json.loads(file.metadata()["values"])["metrics"]
+                parts = json.loads(file.metadata()["values"])["parts"]
+            return parts["metrics"]["rows"]
         return list(read_jsonl(finished)) if finished.exists() else []
     except (OSError, SafetensorError, InputError, KeyError, TypeError, ValueError, RecursionError):
         return []  # replaced or removed while we looked: next time

@@ -106,6 +106,12 @@ def _flush(path: Path) -> None:
         os.close(descriptor)
 
 
+def check_space(folder: Path) -> None:
+    """InputError where the disk of a folder is full."""
+    if os.statvfs(folder).f_bavail == 0:
+        raise InputError("no space is left on this disk", file=folder)
+
+
 @contextmanager
 def readable(path: str | Path) -> Iterator[None]:
     """InputError where a file cannot be read meanwhile."""

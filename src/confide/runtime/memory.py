@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from confide.errors import InputError
+from confide.errors import InputError, is_lack_of_memory
 from confide.output.escaping import warn
 
 # malloc.h of glibc
@@ -184,7 +184,7 @@ def advised(ways: Sequence[str]) -> Iterator[None]:
     except TooLarge as error:
         raise InputError(f"{error}{advice}") from None
     except (RuntimeError, MemoryError) as error:
-        if not out_of_memory(error):
+        if not is_lack_of_memory(error):
             raise
         raise InputError(f"out of memory{advice}") from None
 

@@ -107,6 +107,8 @@ def train(
         if saved is not None:
             check_code(job, saved, checkpoint)
             job.restore(saved)
+            if spec.every_epoch and group.first:
+                snapshots.check(checkpoint, len(job.metrics.rows))
         announce(job, plan)
         warn_of_delta(job, plan)
         run(job, plan, checkpoint, fingerprint)

@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from confide.errors import InputError
-from confide.files.io import atomic
 from confide.output.escaping import warn
+from confide.train import sealed
 
 NAME = "state.safetensors"
 State = dict[str, Any]  # of a part: tensors, and what JSON can say
@@ -66,9 +64,8 @@ def write(folder: Path, fingerprint: str, states: dict[str, State]) -> None:
                 tensors[f"{part}.{name}"] = value.detach().cpu().contiguous()
             else:
                 values[part][name] = value
-    metadata = {"values": json.dumps({"fingerprint": fingerprint, "parts": values})}
-    with atomic(folder / NAME) as temporary:
-        save_file(tensors, temporary, metadata=metadata)
+    described = json.dumps({"fingerprint": fingerprint, "parts": values})
+    sealed.write(folder / NAME, tensors, described)
 
 
 def read(folder: Path, fingerprint: str) -> dict[str, State] | None:
@@ -77,16 +74,16 @@ def read(folder: Path, fingerprint: str) -> dict[str, State] | None:
     if not path.exists():
         return None
     try:
-        with safe_open(path, "pt") as file:
-            values = json.loads(file.metadata()["values"])
-            if values["fingerprint"] != fingerprint:
-                return None
-            states: dict[str, State] = values["parts"]
-            for key in file.keys():  # noqa: SIM118 (not a mapping)
-                part, _, name = key.partition(".")
-                states[part][name] = file.get_tensor(key)
-            return states
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError) as error:
+        tensors, described = sealed.read(path)
+        values = json.loads(described)
+        if values["fingerprint"] != fingerprint:
+            return None
+        states: dict[str, State] = values["parts"]
+        for key, tensor in tensors.items():
+            part, _, name = key.partition(".")
+            states[part][name] = tensor
+        return states
+    except sealed.DAMAGED as error:
         raise InputError(
             f"damaged checkpoint ({type(error).__name__}); delete it to start over", file=path
         ) from None

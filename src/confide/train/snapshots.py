@@ -10,13 +10,14 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from confide.errors import InputError
 from confide.files.io import atomic
 from confide.models import weights_of
 from confide.models.language_model import LanguageModel
+from confide.train import sealed
 
 
 def write(
@@ -24,17 +25,26 @@ def write(
 ) -> None:
     """Keep the weights after this epoch (from 1); `stored` if they were put together before."""
     weights = weights_of(model) if stored is None else stored
-    with atomic(_place(folder, epoch)) as temporary:
-        save_file({f"{epoch}/{name}": value for name, value in weights.items()}, temporary)
+    named = {f"{epoch}/{name}": value for name, value in weights.items()}
+    sealed.write(_place(folder, epoch), named)
 
 
 def join(folder: Path, epochs: int, output: Path) -> None:
-    """Write the weights after epochs 1 to `epochs` into one file."""
-    places = [_place(folder, epoch) for epoch in range(1, epochs + 1)]
+    """Write the weights after epochs 1 to `epochs` into one file.
+
+    InputError where those of an epoch are missing or damaged.
+    """
+    weights: dict[str, Tensor] = {}
+    for epoch in range(1, epochs + 1):
+        weights |= _weights(folder, epoch)
     with atomic(output) as temporary:
-        save_file(
-            {name: value for place in places for name, value in load_file(place).items()}, temporary
-        )
+        save_file(weights, temporary)
+
+
+def check(folder: Path, epochs: int) -> None:
+    """InputError where the weights after one of epochs 1 to `epochs` are missing or damaged."""
+    for epoch in range(1, epochs + 1):
+        _weights(folder, epoch)
 
 
 def clear(folder: Path) -> None:
@@ -70,6 +80,16 @@ def _copy(stored: torch.Tensor, parameter: torch.Tensor, path: Path, name: str) 
     if stored.shape != parameter.shape:
         raise InputError("is of another shape than the model's", file=path, key=name)
     parameter.data.copy_(stored)
+
+
+def _weights(folder: Path, epoch: int) -> dict[str, Tensor]:
+    """What was written after an epoch; InputError where it is missing or damaged."""
+    place = _place(folder, epoch)
+    try:
+        return sealed.read(place)[0]
+    except sealed.DAMAGED:
+        message = f"{place.name} is missing or damaged; delete this folder to start over"
+        raise InputError(message, file=folder) from None
 
 
 def _place(folder: Path, epoch: int) -> Path:
