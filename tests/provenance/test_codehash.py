@@ -35,6 +35,7 @@ def root(tmp_path):
 def fresh(root: Path) -> str:
     """Hash without what earlier calls parsed."""
     codehash.read.cache_clear()
+    codehash.imports.cache_clear()
     return codehash.code_hash(root, "pack.top")
 
 

@@ -35,7 +35,7 @@ def closure(root: Path, module: str) -> frozenset[str]:
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name in reached or not is_module(root, name):
+        if name in reached:
             continue
         reached.add(name)
         waiting += imports(root, name)
@@ -45,16 +45,18 @@ def closure(root: Path, module: str) -> frozenset[str]:
     return frozenset(reached)
 
 
-def imports(root: Path, module: str) -> Iterator[str]:
-    """Modules of the same package that the import statements of a module mention."""
+@cache
+def imports(root: Path, module: str) -> tuple[str, ...]:
+    """Modules of the same package that the import statements of a module mention.
+
+    They are found out once, and not for each stage that imports the module.
+    """
+    mentioned_modules: dict[str, None] = {}
     for package, name in read(root, module).names:
         source = read(root, package).hands_on.get(name) if is_module(root, package) else None
-        if source is not None:
-            yield source
-        else:
-            yield package
-            if name:
-                yield f"{package}.{name}"
+        candidates = [package, f"{package}.{name}"] if name else [package]
+        mentioned_modules |= dict.fromkeys(candidates if source is None else [source])
+    return tuple(one for one in mentioned_modules if is_module(root, one))
 
 
 def module_hash(root: Path, module: str) -> str:
@@ -168,4 +170,5 @@ def file_of(root: Path, module: str) -> Path:
 
 
 def is_module(root: Path, module: str) -> bool:
+    """Whether a dotted name is that of a module."""
     return bool(module) and file_of(root, module).is_file()
