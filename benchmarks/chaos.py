@@ -15,6 +15,7 @@ root, to mount the small disk.
 """
 
 import json
+import os
 import random
 import re
 import shutil
@@ -60,7 +61,7 @@ REFUSED = re.compile(
     r".*(?:delete it|delete this folder|deleting the file)"
 )
 TRACEBACK = "Traceback (most recent call last)"
-FAULT = re.compile(r"(?m)^.*confide \w+: fault: .*$")
+FAULT = re.compile(r"(?m)confide \w+: fault: .*$")
 NO_SPACE = re.compile(r"(?m)^.*No space left on device.*$")
 HALVED = "physical batches of at most"
 ROW = ("round", "faults", "snakemakes", "jobs", "deleted", "differences")
@@ -267,7 +268,7 @@ class Round:
         if TRACEBACK in text:
             place = text.index(TRACEBACK)
             self.record.complain(f"a traceback: {text[place - 300 : place + 1500]}")
-        for line in FAULT.findall(text):
+        for line in dict.fromkeys(FAULT.findall(text)):
             self.record.complain(line)
         names = list(dict.fromkeys(REFUSED.findall(text))) if status else []
         for name in names:
@@ -310,7 +311,7 @@ class Round:
         """What differs from an undisturbed study, and what is left over or left to do."""
         folder = self.project.folder
         wrong = differences(folder, self.reference.folder)
-        wrong += [f"left over: {path.relative_to(folder)}" for path in left_over(folder)]
+        wrong += [f"left over: {os.path.relpath(path, folder)}" for path in left_over(folder)]
         idle = self.project.snakemake(*self.command[3:], "-n", check=False)
         if "Nothing to be done" not in idle:
             wrong.append(f"something is left to do: {idle[-2000:]}")
@@ -330,14 +331,18 @@ def known(database: Path) -> set[str]:
 
 
 def left_over(folder: Path) -> Iterator[Path]:
-    """What killed jobs have left: temporary files, locks and marks of Snakemake's, checkpoints."""
+    """What killed jobs have left: temporary files, locks and marks of Snakemake's, checkpoints.
+
+    Not the empty folders in TMPDIR of Snakemakes that were killed, which only they could remove.
+    """
     for place in (*PLACES, "data/synthetic", ".checkpoints"):
         yield from (folder / place).rglob(".*.tmp")
     for place in (".snakemake/locks", ".snakemake/incomplete"):
         yield from (path for path in (folder / place).rglob("*") if path.is_file())
     checkpoints = (path for path in (folder / ".checkpoints").rglob("*") if path.is_file())
     yield from (path for path in checkpoints if path.name != "lock")
-    yield from (folder.parent / "tmp").iterdir()
+    temporary = (folder.parent / "tmp").iterdir()
+    yield from (path for path in temporary if path.is_file() or any(path.iterdir()))
 
 
 def study_in(folder: Path) -> tuple[Project, Project]:
