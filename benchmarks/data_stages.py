@@ -227,7 +227,7 @@ def flags_of(name: str, spec: dict[str, Any], paths: dict[str, Path], threads: i
     flags = ["--spec", json.dumps(spec)]
     for flag, path in paths.items():
         flags += [f"--{flag}", str(path)]
-    return [*flags, "--threads", str(threads)]
+    return flags if threads == 1 else [*flags, "--threads", str(threads)]
 
 
 def alone(name: str, flags: list[str]) -> dict[str, float]:
