@@ -50,13 +50,13 @@ class Job:
     stage: str
     log: str  # as seen from the folder of the project
     outputs: tuple[str, ...]
-    shell: psutil.Process
+    bash: psutil.Process
     worker: psutil.Process  # the process of `confide`
 
     def processes(self) -> list[psutil.Process]:
         """The shell and all that it has started."""
         try:
-            return [self.shell, *self.shell.children(recursive=True)]
+            return [self.bash, *self.bash.children(recursive=True)]
         except psutil.NoSuchProcess:
             return []
 
@@ -94,8 +94,8 @@ class Scene:
                 stage = stage_of(process.cmdline())
                 if stage is None:
                     continue
-                shell = shell_of(process, self.snakemake.pid)
-                log = LOG.search(" ".join(shell.cmdline()))
+                bash = shell_of(process, self.snakemake.pid)
+                log = LOG.search(" ".join(bash.cmdline()))
                 if log is None or any(log[1] == job.log for job in jobs):
                     continue
                 jobs.append(
@@ -103,7 +103,7 @@ class Scene:
                         stage=stage,
                         log=log[1],
                         outputs=outputs.get(log[1], ()),
-                        shell=shell,
+                        bash=bash,
                         worker=process,
                     )
                 )
@@ -153,9 +153,9 @@ def kill_job(scene: Scene) -> Detail:
     if target == "all":
         job.send(signal.SIGKILL)
     else:
-        processes = {"shell": [job.shell], "worker": [job.worker]}.get(target, job.processes())
+        processes = {"shell": [job.bash], "worker": [job.worker]}.get(target, job.processes())
         with suppress(psutil.NoSuchProcess):
-            scene.chance.choice(processes or [job.shell]).kill()
+            scene.chance.choice(processes or [job.bash]).kill()
     return job.detail() | {"target": target}
 
 
@@ -234,10 +234,10 @@ def late_output(scene: Scene) -> Detail:
     away = folder.parent / "away"
     late = scene.chance.choice([2.0, 12.0])  # Snakemake waits five seconds
     is_stale = scene.chance.random() < 0.5
-    with stopped(job.shell):
+    with stopped(job.bash):
         wait_until(lambda: not alive(job.worker), seconds=LATE)
         if alive(job.worker):
-            job.shell.resume()
+            job.bash.resume()
             raise Missed
         names = [name for name in job.outputs if (folder / name).is_file()]
         for name in names:

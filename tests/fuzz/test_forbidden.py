@@ -99,7 +99,7 @@ def test_models_of_others_are_read_as_safetensors_alone():
 
 
 # Made of names that params.py has checked, or of the numbers of a share.
-PLAIN = {"folder", "folders", "published", "share"}
+PLAIN = {"checkpoint", "folder", "folders", "published", "share"}
 
 
 def test_what_reaches_a_shell_line_is_quoted():

@@ -28,7 +28,7 @@ from confide.errors import InputError
 from confide.files import columns, jsons
 from confide.files.buckets import DIGEST, KEYED, Buckets, apart, later
 from confide.files.encodings import ENDS, Encoding, binary, byte_lines, codec_of, decoded
-from confide.files.io import Range, count_lines, size_of
+from confide.files.io import Range, count_lines, is_short, size_of
 from confide.files.shards import scatter, shards
 from confide.specs import OwnSpec
 from confide.text.digests import digest
@@ -119,7 +119,7 @@ class Objects(NamedTuple):
 def objects(shard: Shard, encoding: Encoding | None = None) -> Objects | None:
     """A shard as it is read; None where its lines may be others than those of `raw_lines`."""
     path = shard.range.path
-    if codec_of(path, encoding) != "utf-8":
+    if codec_of(path, encoding) != "utf-8" or not is_short(shard.range):
         return None
     try:
         raw = columns.read(shard.range)

@@ -231,6 +231,12 @@ def size_of(path: Path) -> int:
         return path.stat().st_size
 
 
+def is_short(source: Range) -> bool:
+    """Whether so few bytes are in a range that none of its lines can be longer than LONGEST."""
+    end = size_of(source.path) if source.end is None else source.end
+    return end - source.start <= LONGEST
+
+
 def line_from(file: BinaryIO, place: int) -> int:
     """Byte at which the first line begins that does not begin before `place`.
 
