@@ -129,7 +129,7 @@ def objects(shard: Shard, encoding: Encoding | None = None) -> Objects | None:
     if synthetic or not raw.endswith(b"\n") or b"\0" in raw:
         return None
     characters = np.frombuffer(raw, np.uint8)
-    starts = np.append(0, np.flatnonzero(characters == ord("\n")) + 1)
+    starts = np.append(columns.line_starts(raw), len(raw))
     opened = (characters[starts[:-1]] == ord("{")).all()
     closed = (characters[starts[1:] - 2] == ord("}")).all()
     return Objects(raw, starts) if opened and closed else None
