@@ -117,8 +117,18 @@ def values(rng: random.Random) -> Iterator[tuple[str, str, str]]:
     yield "note", "USR: My neighbour, a {} by trade, may have it in his {}.", ""
 
 
-def dialogues(megabytes: float, seed: int = 0) -> Iterator[list[tuple[str, list[Any]]]]:
-    """Turns with gold spans, until so much text was made."""
+def plain(rng: random.Random, value: str) -> str:
+    """Words without a secret, about as long as a value."""
+    words = ""
+    while len(words) < len(value):
+        words += f" {word(rng).lower()}"
+    return words.strip()
+
+
+def dialogues(
+    megabytes: float, seed: int = 0, *, secrets: bool = True
+) -> Iterator[list[tuple[str, list[Any]]]]:
+    """Turns with gold spans, until so much text was made; words stand where secrets are not to."""
     rng = random.Random(seed)
     size = 0
     while size < megabytes * 1e6:
@@ -127,6 +137,8 @@ def dialogues(megabytes: float, seed: int = 0) -> Iterator[list[tuple[str, list[
             turns.append((phrase, []))
             if label == "note":
                 turns.append((frame.format(word(rng).lower(), word(rng).lower()), []))
+            elif not secrets:
+                turns.append((frame.format(plain(rng, value)), []))
             else:
                 start = frame.index("{}")
                 turns.append((frame.format(value), [[start, start + len(value), label, 1.0]]))
@@ -134,11 +146,11 @@ def dialogues(megabytes: float, seed: int = 0) -> Iterator[list[tuple[str, list[
         yield turns
 
 
-def write_lines(megabytes: float, path: Path) -> float:
+def write_lines(megabytes: float, path: Path, *, secrets: bool = True) -> float:
     """Dialogues as a user's own JSONL, one a line; how many megabytes of text they hold."""
     size = 0
     with open(path, "wb") as out:
-        for number, turns in enumerate(dialogues(megabytes)):
+        for number, turns in enumerate(dialogues(megabytes, secrets=secrets)):
             text = ""
             spans = []
             for turn, gold in turns:

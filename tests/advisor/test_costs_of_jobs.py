@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from confide.advisor import forecast as module
-from confide.advisor.forecast import Forecast, parted, surveyed, views
+from confide.advisor.forecast import PRIVATE, Forecast, parted, surveyed, views
 from confide.advisor.rates import (
     ALIKE,
     BEFORE,
     ELSEWHERE,
     GUESSED,
     IMPORT,
+    OF_RUNS,
+    OF_TOKENS,
     TOKEN,
     UNKNOWN,
     Rate,
@@ -22,21 +24,27 @@ from confide.advisor.rates import (
     read_benchmark,
     read_rates,
     short,
+    study_of,
 )
-from confide.advisor.rehearsal import CHARACTERS, Rehearsal
+from confide.advisor.rehearsal import CHARACTERS, Rehearsal, Text
+from confide.config import jobs
 from confide.config.params import load
 from confide.runtime.workflow_log import WorkflowJob
-from confide.specs import LinesSpec, SplitSpec
+from confide.specs import LinesSpec, SplitSpec, TokenizerSpec
+from confide.stages.evaluate import TRAINED
 from confide.types import Partition, View
 
 HEAD = "s\th:m:s\tmax_rss\tmax_vms\n"
 REHEARSAL = Rehearsal(seconds=40.0, per_token=2e-3, memory_mb=600.0, weights_mb=3.0)
 RATES = {
-    IMPORT: Rate(2.0, 0.0, 0.0),
-    TOKEN: Rate(1e-3, 0.0, 0.0),
-    "split": Rate(1.0, 90.0, 0.1),
-    "attack exposure": Rate(5.0, 400.0, 0.0),
-    "summary": Rate(2.5, 130.0, 0.0),
+    IMPORT: Rate(2.0),
+    TOKEN: Rate(1e-3),
+    "split": Rate(1.0, 90.0, {"mb": 0.1, "1000_points": 0.02, "1000_secrets": 0.5}),
+    "tokenizer": Rate(1.0, 90.0, {"mb": 0.2}),
+    "attack exposure": Rate(5.0, 400.0),
+    "evaluate": Rate(3.0, 400.0, {OF_TOKENS: 0.25}),
+    "study": Rate(2.5, 130.0, {OF_RUNS: 0.5}),
+    "summary": Rate(2.5, 130.0, {OF_RUNS: 0.5}),
 }
 
 
@@ -99,11 +107,42 @@ def test_reading_takes_longer_by_the_model_and_starting_by_the_machine(forecast)
     assert cost.source == ELSEWHERE
 
 
-def test_data_stages_take_their_time_for_each_megabyte(forecast):
+def test_an_evaluation_takes_longer_by_the_tokens_that_it_reads(forecast):
+    run = next(run for run in forecast.runs.values() if run.row.dataset == "sim")
+    evaluate = job("evaluate", "logs/none.tsv", run=run.run)
+    forecast.texts_of_runs[run.home] = Text({"train": 9999, "valid": 7, "test": 1000}, 4.0, 0.3)
+    read = (1000 + TRAINED) * 5 / 1000  # thousands of tokens
+    assert forecast.cost(evaluate).seconds == pytest.approx(2 * 3.0 + 2 * 0.25 * read)
+
+
+def test_data_stages_take_their_time_for_megabytes_points_and_secrets(forecast):
     (source, spec), *_ = forecast.sources.items()
     text = surveyed(spec)
+    points = sum(text.points.values()) / 1000
+    more = 0.1 * text.characters / 1e6 + 0.02 * points + 0.5 * PRIVATE * points
     cost = forecast.cost(job("split", "logs/none.tsv", source=source))
-    assert cost.seconds == pytest.approx(2 * (1.0 + 0.1 * text.characters / 1e6))
+    assert cost.seconds == pytest.approx(2 * (1.0 + more))
+
+
+def test_a_tokenizer_takes_its_time_for_the_text_that_it_is_trained_on(forecast):
+    corpus = forecast.params.tokenizers["bpe"].corpus
+    source = jobs.source_name(corpus, jobs.POINT, 0)
+    text = surveyed(forecast.sources[source])
+    trained = forecast.cost(job("tokenizer", "logs/none.tsv", tokenizer="bpe"))
+    assert trained.seconds == pytest.approx(2 * (1.0 + 0.2 * text.characters / 1e6))
+    published = TokenizerSpec(kind="gpt2", source="archive", public=True)
+    forecast.params.tokenizers["bpe"] = published
+    assert forecast.cost(job("tokenizer", "logs/none.tsv", tokenizer="bpe")).seconds == 2.0
+
+
+def test_pages_take_longer_by_the_runs_of_their_study(forecast):
+    name = next(iter(forecast.params.studies))
+    of_study = len(jobs.runs_of(forecast.params, [name]))
+    forecast.runs = dict.fromkeys(range(of_study + 3))  # of more studies
+    study = forecast.cost(job(f"study_{name}", "logs/none.tsv"))
+    assert study.seconds == pytest.approx(2 * (2.5 + 0.5 * of_study))
+    summary = forecast.cost(job("summary", "logs/none.tsv"))
+    assert summary.seconds == pytest.approx(2 * (2.5 + 0.5 * len(forecast.runs)))
 
 
 def test_what_nobody_knows_is_unknown(forecast):
@@ -161,6 +200,8 @@ def test_one_long_document_is_seen_before_and_after_its_partition_is_made(
 
 
 def test_kinds_are_those_of_the_table():
+    assert study_of("gate_my_study") == "my_study"
+    assert study_of("gate") is None and study_of("domain_policy") is None
     assert short("gate_my_study") == "gate" and short("domain_policy") == "domain_policy"
     attack = job("attack", "x", run="a/g0-s0", attack="address")
     assert kind_of(attack, {"address": "membership"}) == "attack membership"

@@ -19,6 +19,8 @@ from confide.advisor.rates import (
     GUESSED,
     IMPORT,
     NOT_KNOWN,
+    OF_RUNS,
+    OF_TOKENS,
     REHEARSED,
     TOKEN,
     Cost,
@@ -26,6 +28,7 @@ from confide.advisor.rates import (
     kind_of,
     measured,
     read_rates,
+    study_of,
 )
 from confide.advisor.rehearsal import CHARACTERS, Rehearsal, Text, rehearse
 from confide.config import jobs
@@ -35,6 +38,7 @@ from confide.data.partition_files import load_partition
 from confide.errors import InputError
 from confide.runtime.workflow_log import WorkflowJob
 from confide.specs import Params, SplitSpec
+from confide.stages.evaluate import TRAINED
 from confide.stages.split import pieces
 from confide.text.tokenizer import load as load_tokenizer
 from confide.types import SPLITS
@@ -65,7 +69,8 @@ class Forecast:
         self.rates = read_rates()
         self.start = importing()
         self.slowness = self.start / self.rates[IMPORT].seconds
-        self.texts: dict[str, Text | None] = {}
+        self.texts: dict[str, Text | None] = {}  # of corpora
+        self.texts_of_runs: dict[str, Text | None] = {}
         self.rehearsals: dict[str, Rehearsal | None] = {}
         self.before = {str(file): cost for file, cost in measured(Path()).items()}
 
@@ -112,7 +117,8 @@ class Forecast:
     def reading(self, job: WorkflowJob, run: Run) -> Cost:
         """What a job would take that reads text with a trained model.
 
-        It is what one took elsewhere, a start aside, times how much longer this model reads.
+        It is what one took elsewhere, and for each token that it reads, times how much longer this
+        model reads; a start aside.
         """
         rate = self.rates.get(kind_of(job, self.attacks))
         rehearsal = self.rehearsal(run)
@@ -120,8 +126,11 @@ class Forecast:
             return NOT_KNOWN
         start = min(rate.seconds, STARTS * self.rates[IMPORT].seconds)
         longer = rehearsal.per_token / self.rates[TOKEN].seconds
+        text = self.text_of(run)
+        amounts = {} if text is None else {OF_TOKENS: tokens_read(text) / 1000}
+        work = rate.seconds - start + rate.seconds_more(amounts)
         return Cost(
-            seconds=start * self.slowness + (rate.seconds - start) * longer,
+            seconds=start * self.slowness + work * longer,
             memory_mb=max(rate.memory_mb, rehearsal.memory_mb / 2),
             source=ELSEWHERE,
         )
@@ -131,25 +140,36 @@ class Forecast:
         rate = self.rates.get(kind_of(job, self.attacks))
         if rate is None:
             return NOT_KNOWN
-        megabytes = 0.0
-        if rate.seconds_per_mb:
-            spec = self.source_of(job)
-            text = None if spec is None else self.text(spec)
+        amounts = {OF_RUNS: float(self.runs_of(job))}
+        source = self.source_of(job) if rate.of_text() else None
+        if source is not None:
+            text = self.text(source)
             if text is None:
                 return NOT_KNOWN
-            megabytes = text.characters / 1e6
+            amounts |= amounts_of(text)
         return Cost(
-            seconds=self.slowness * (rate.seconds + megabytes * rate.seconds_per_mb),
+            seconds=self.slowness * (rate.seconds + rate.seconds_more(amounts)),
             memory_mb=rate.memory_mb,
-            disk_mb=megabytes * DISK.get(job.rule, 0.0),
+            disk_mb=amounts.get("mb", 0.0) * DISK.get(job.rule, 0.0),
             source=ELSEWHERE,
         )
 
+    def runs_of(self, job: WorkflowJob) -> int:
+        """How many runs the study has that a rule is called after; of others, all there are."""
+        study = study_of(job.rule)
+        if study not in self.params.studies:
+            return len(self.runs)
+        return len(jobs.runs_of(self.params, [study]))
+
     def source_of(self, job: WorkflowJob) -> SplitSpec | None:
-        """The corpus that a data stage reads, with its cut."""
-        name = job.wildcards.get("dataset")
-        if name in self.params.datasets:
-            return self.sources[jobs.source_of(self.params.datasets[name])]
+        """The corpus that a data stage reads, with its cut; None for a published tokenizer."""
+        dataset = job.wildcards.get("dataset")
+        if dataset in self.params.datasets:
+            return self.sources[jobs.source_of(self.params.datasets[dataset])]
+        tokenizer = job.wildcards.get("tokenizer")
+        if tokenizer in self.params.tokenizers:
+            corpus = self.params.tokenizers[tokenizer].corpus
+            return None if corpus is None else jobs.split_spec(self.params, corpus, jobs.POINT, 0)
         return self.sources.get(job.wildcards.get("source", ""))
 
     def rehearsal(self, run: Run) -> Rehearsal | None:
@@ -164,11 +184,20 @@ class Forecast:
     def rehearsed(self, run: Run) -> Rehearsal | None:
         """The same, run now."""
         dataset = self.params.datasets[run.row.dataset]
-        text = parted(run) or self.text(self.sources[jobs.source_of(dataset)])
+        text = self.text_of(run)
         vocabulary = self.vocabulary(dataset.tokenizer)
         if text is None or vocabulary is None:
             return None
         return rehearse(jobs.training(self.params, run), text, *vocabulary)
+
+    def text_of(self, run: Run) -> Text | None:
+        """How much text a run has: as its partition has it, else as its corpus does."""
+        if run.home not in self.texts_of_runs:
+            dataset = self.params.datasets[run.row.dataset]
+            self.texts_of_runs[run.home] = parted(run) or self.text(
+                self.sources[jobs.source_of(dataset)]
+            )
+        return self.texts_of_runs[run.home]
 
     def vocabulary(self, name: str) -> tuple[int, int] | None:
         """Size of a vocabulary and its begin token; None where nobody knows yet."""
@@ -185,6 +214,22 @@ class Forecast:
         if key not in self.texts:
             self.texts[key] = surveyed(spec)
         return self.texts[key]
+
+
+def amounts_of(text: Text) -> dict[str, float]:
+    """What data stages take longer for."""
+    points = sum(text.points.values()) / 1000
+    return {
+        "mb": text.characters / 1e6,
+        "1000_points": points,
+        "1000_secrets": text.private * points,
+    }
+
+
+def tokens_read(text: Text) -> float:
+    """Tokens that an evaluation reads: of held-out points, and of some that were trained on."""
+    points = text.points["test"] + min(TRAINED, text.points["train"])
+    return points * (text.tokens + 1)
 
 
 def views(run: Run) -> list[Path]:

@@ -10,12 +10,18 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from confide.runtime.workflow_log import WorkflowJob
 
 RATES = Path(__file__).with_name("rates.csv")
-COLUMNS = ("kind", "seconds", "memory_mb", "seconds_per_mb")
+COLUMNS = ("kind", "seconds", "memory_mb")
+# What a job takes more seconds for: columns of rates.csv after those above, blank where it does not
+OF_TEXT = ("mb", "1000_points", "1000_secrets")  # of the corpus, prices of benchmarks/prices.py
+OF_TOKENS = "1000_tokens"  # that a trained model reads
+OF_RUNS = "run"  # of a study
+AMOUNTS = (*OF_TEXT, OF_TOKENS, OF_RUNS)
 IMPORT = "import"  # of rates.csv: how long a start of Python with torch takes
 TOKEN = "token"  # of rates.csv: how long its model took to read one
 BENCHMARKS = Path("logs/benchmarks")  # where Snakemake says what jobs took
@@ -51,8 +57,16 @@ class Rate(NamedTuple):
     """What a kind of job took on another machine."""
 
     seconds: float
-    memory_mb: float
-    seconds_per_mb: float  # of text
+    memory_mb: float = 0.0
+    more: Mapping[str, float] = MappingProxyType({})  # seconds for one of an amount
+
+    def of_text(self) -> bool:
+        """Whether it takes longer for more text."""
+        return any(name in self.more for name in OF_TEXT)
+
+    def seconds_more(self, amounts: Mapping[str, float]) -> float:
+        """Seconds that so much of everything adds."""
+        return sum(price * amounts.get(name, 0.0) for name, price in self.more.items())
 
 
 def read_benchmark(file: Path) -> Cost:
@@ -73,6 +87,12 @@ def measured(folder: Path) -> dict[Path, Cost]:
     return {file.relative_to(folder): read_benchmark(file) for file in files}
 
 
+def study_of(rule: str) -> str | None:
+    """The study that a rule is called after."""
+    head, _, study = rule.partition("_")
+    return study if head in OF_STUDIES and study else None
+
+
 def short(rule: str) -> str:
     """A rule without the name of the study that it is called after."""
     head = rule.partition("_")[0]
@@ -90,10 +110,13 @@ def kind_of(job: WorkflowJob, attacks: Mapping[str, str]) -> str:
 def read_rates() -> dict[str, Rate]:
     """rates.csv by kind."""
     with open(RATES, newline="") as file:
-        return {
-            row["kind"]: Rate(*(float(row[name] or 0) for name in COLUMNS[1:]))
-            for row in csv.DictReader(file)
-        }
+        return {row["kind"]: rate_of(row) for row in csv.DictReader(file)}
+
+
+def rate_of(row: Mapping[str, str]) -> Rate:
+    """A row of rates.csv."""
+    more = {name: float(row[f"per_{name}"]) for name in AMOUNTS if row.get(f"per_{name}")}
+    return Rate(seconds=float(row["seconds"]), memory_mb=float(row["memory_mb"] or 0), more=more)
 
 
 def importing() -> float:
