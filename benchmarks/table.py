@@ -27,6 +27,7 @@ CASES = {
     "lstm": "LSTM 200, vocabulary 8,000, batch 32, length 64",
     "gpt2-small": "GPT-2 small, bfloat16, batch 64, length 512",
 }
+MODELS = {"gpt2": "GPT-2", "lstm": "LSTM 200"}
 CONTENDERS = {
     "plain": "not private",
     "usual": "the library's own",
@@ -207,6 +208,56 @@ def data_stages() -> Iterator[str]:
     yield from table(("stage", *(POINTS[point] for point in largest)), rows)
 
 
+def prices() -> Iterator[str]:
+    """What more text costs, by stage."""
+    found = load("prices")
+    if found is None:
+        return
+    yield from (
+        "### What more text costs",
+        "",
+        f"`python benchmarks/prices.py`, {hardware(found)}. Seconds of one core that a stage takes "
+        "to start, and more for each amount; the last column is by how much they miss the "
+        "measurement that they fit worst. `confide recommend` reckons with them:",
+        "",
+    )
+    amounts = ("per_mb", "per_1000_points", "per_1000_secrets")
+    rows = [
+        (
+            stage,
+            f"{row['start']:.2f}",
+            *(f"{1000 * row[amount]:.3g}" for amount in amounts),
+            f"{row['worst']:.0%}",
+        )
+        for stage, row in found["stages"].items()
+    ]
+    header = ("stage", "start", "GB", "million points", "million secrets", "error, at most")
+    yield from table(header, rows)
+
+
+def growth() -> Iterator[str]:
+    """What a clipped and noised step costs where something doubles."""
+    found = load("growth")
+    if found is None:
+        return
+    yield from (
+        "### A step where something doubles",
+        "",
+        f"`python benchmarks/growth.py`, {hardware(found)}. Clipped and noised, from a "
+        "batch of 16:",
+        "",
+    )
+    cases = found["cases"]
+    doubled = [name for name in next(iter(cases.values())) if name != "base"]
+    rows = []
+    for name in doubled:
+        found_for = (case[name] for case in cases.values())
+        ratios = ((row["ratio"], row["memory_ratio"]) for row in found_for)
+        rows.append((name, *map(times, chain(*ratios))))
+    header = chain(*((f"{MODELS[case]}, time", f"{MODELS[case]}, memory") for case in cases))
+    yield from table(("doubled", *header), rows)
+
+
 def plan() -> Iterator[str]:
     """What a large corpus would take on a cluster."""
     found = load("plan")
@@ -274,10 +325,12 @@ def page() -> str:
         *steps(
             "clipping_gpu", "The same on a GPU", "python benchmarks/clipping.py --case gpt2-small"
         ),
+        *growth(),
         *pretrained(),
         *synthesis(),
         *selective(),
         *data_stages(),
+        *prices(),
         *versions(),
         *plan(),
     ]
