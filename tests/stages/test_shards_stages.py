@@ -15,11 +15,15 @@ from confide.errors import InputError
 from confide.files import buckets, shards
 from confide.policies import POLICIES
 from confide.specs import DedupSpec, PartitionSpec, RecallSpec, RedactSpec
+from confide.stages.copies import copies
 from confide.stages.dedup import dedup
+from confide.stages.digests import digests
 from confide.stages.gather import gather
 from confide.stages.partition import partition
 from confide.stages.recall import recall
 from confide.stages.redact import redact
+from confide.stages.repeats import repeats
+from confide.text.digests import BLOCK
 from confide.text.tokenizer import save, train_bpe
 from tests.terms import TEXT
 
@@ -33,6 +37,7 @@ WRITTEN = ("copies", "spans", "original", "redacted", "recall")
 
 
 ALL = PartitionSpec(scope="all")
+KEYED = DedupSpec(digest="hmac-sha1")
 
 
 def chain(folder: Path, threads: int, spec: PartitionSpec = ALL) -> dict[str, bytes]:
@@ -54,9 +59,12 @@ def chain(folder: Path, threads: int, spec: PartitionSpec = ALL) -> dict[str, by
 def in_shares(
     folder: Path, count: int, threads: int = 1, spec: PartitionSpec = ALL
 ) -> dict[str, bytes]:
-    """What `count` jobs wrote that share redaction and tokenization, put together."""
+    """What `count` jobs wrote that share all stages that can be shared, put together."""
     at = {name: folder / name for name in ("points", "copies", "spans", "tokenizer")}
-    shares = [f"{number}-of-{count}" for number in range(1, count + 1)]
+    shares = shares_of(count)
+    digests_of(folder, count)
+    repeats_of(folder, count)
+    at["copies"].write_bytes(copies_of(folder, count))
     parts = {
         name: [folder / f"{name}-{share}" for share in shares]
         for name in ("spans", "originals", "redacteds", "owners")
@@ -75,7 +83,49 @@ def in_shares(
             threads=threads,
         )
     gather(**parts, original=folder / "original", redacted=folder / "redacted")
-    return {name: (folder / name).read_bytes() for name in ("spans", "original", "redacted")}
+    return {name: (folder / name).read_bytes() for name in WRITTEN if name != "recall"}
+
+
+def shares_of(count: int) -> list[str]:
+    """As Snakemake numbers them."""
+    return [f"{number}-of-{count}" for number in range(1, count + 1)]
+
+
+def digests_of(folder: Path, count: int, spec: DedupSpec = KEYED) -> None:
+    """What looks for copies first, in so many jobs with one key."""
+    (folder / "key").write_bytes(os.urandom(BLOCK))
+    for share in shares_of(count):
+        digests(
+            spec,
+            points=folder / "points",
+            key=folder / "key",
+            share=share,
+            output=folder / f"digests-{share}",
+        )
+
+
+def repeats_of(folder: Path, count: int) -> None:
+    """What comes next."""
+    files = [folder / f"digests-{share}" for share in shares_of(count)]
+    for share in shares_of(count):
+        output = folder / f"repeats-{share}"
+        repeats(points=folder / "points", digests=files, share=share, output=output)
+
+
+def copies_of(folder: Path, count: int) -> bytes:
+    """What the last jobs write, put together."""
+    files = [folder / f"repeats-{share}" for share in shares_of(count)]
+    whole = b""
+    for share in shares_of(count):
+        copies(
+            points=folder / "points",
+            digests=folder / f"digests-{share}",
+            repeats=files,
+            share=share,
+            output=folder / "copies-of-share",
+        )
+        whole += (folder / "copies-of-share").read_bytes()
+    return whole
 
 
 def write(folder: Path, points: list[dict], end: str = "\n", blank: int = 0) -> None:
@@ -144,6 +194,7 @@ def test_the_number_of_jobs_does_not_show(tmp_path_factory, rows, end, blank, si
     whole = chain(folder, 1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shards, "SIZE", size)
+        patch.setattr(buckets, "SHARE", 500)
         shared = in_shares(folder, count)
     assert shared == {name: whole[name] for name in shared}
 
@@ -327,3 +378,106 @@ def test_files_of_one_kind_too_few_are_refused(corpus):
             original=corpus / "original",
             redacted=corpus / "redacted",
         )
+
+
+@pytest.mark.parametrize("digest", ["hmac-sha1", "sha1"])
+def test_copies_of_several_jobs_are_those_of_one(corpus, monkeypatch, digest):
+    spec = DedupSpec(digest=digest)
+    dedup(spec, points=corpus / "points", output=corpus / "copies")
+    monkeypatch.setattr(shards, "SIZE", 500)
+    digests_of(corpus, 3, spec)
+    repeats_of(corpus, 3)
+    assert copies_of(corpus, 3) == (corpus / "copies").read_bytes() != b""
+
+
+def test_each_key_gives_other_digests_and_no_file_holds_text(corpus, monkeypatch):
+    monkeypatch.setattr(shards, "SIZE", 500)
+    made = []
+    for _ in range(2):
+        digests_of(corpus, 2)
+        made.append((corpus / "digests-1-of-2").read_bytes())
+    assert made[0] != made[1] and len(made[0]) == len(made[1])
+    secret = orjson.loads((corpus / "points").read_bytes().splitlines()[0])["text"]
+    assert not any(secret.encode() in one for one in made)
+
+
+def other_key(folder: Path) -> None:
+    kept = (folder / "digests-1-of-2").read_bytes()
+    digests_of(folder, 2)
+    (folder / "digests-1-of-2").write_bytes(kept)
+
+
+def other_points(folder: Path) -> None:
+    with open(folder / "points", "ab") as file:
+        file.write(b"\n")
+
+
+def swapped(folder: Path) -> None:
+    first, second = folder / "digests-1-of-2", folder / "digests-2-of-2"
+    kept = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(kept)
+
+
+def cut(folder: Path) -> None:
+    file = folder / "digests-2-of-2"
+    file.write_bytes(file.read_bytes()[:-8])
+
+
+def no_json(folder: Path) -> None:
+    (folder / "digests-2-of-2").write_bytes(b"text\n")
+
+
+def falling(folder: Path) -> None:
+    """Ends of buckets that would have memory read that is not theirs."""
+    file = folder / "digests-2-of-2"
+    head, _, rest = file.read_bytes().partition(b"\n")
+    fields = orjson.loads(head)
+    fields["buckets"][0] = fields["buckets"][-1] + 5
+    file.write_bytes(orjson.dumps(fields) + b"\n" + rest)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (other_key, "was not made with the key of"),
+        (other_points, "belongs to other points"),
+        (swapped, "share = .*1-of-2.*: expected another share"),
+        (cut, "it is not whole"),
+        (no_json, "is no file of digests"),
+        (falling, "is no file of digests"),
+    ],
+)
+def test_digests_that_do_not_belong_together_are_refused(corpus, monkeypatch, spoil, message):
+    monkeypatch.setattr(shards, "SIZE", 500)
+    digests_of(corpus, 2)
+    spoil(corpus)
+    with pytest.raises(InputError, match=message):
+        repeats_of(corpus, 2)
+    assert not (corpus / "repeats-1-of-2").exists()
+
+
+def test_copies_are_not_named_by_digests_of_another_key_or_share(corpus, monkeypatch):
+    monkeypatch.setattr(shards, "SIZE", 500)
+    digests_of(corpus, 2)
+    repeats_of(corpus, 2)
+    digests_of(corpus, 2)
+    with pytest.raises(InputError, match="was not made with the key of"):
+        copies_of(corpus, 2)
+    repeats_of(corpus, 2)
+    swapped(corpus)
+    with pytest.raises(InputError, match="expected another share"):
+        copies_of(corpus, 2)
+
+
+def test_a_key_that_is_no_key_is_refused(corpus):
+    (corpus / "key").write_bytes(b"short")
+    with pytest.raises(InputError, match=f"key: expected {BLOCK} bytes"):
+        digests(
+            DedupSpec(),
+            points=corpus / "points",
+            key=corpus / "key",
+            share="1-of-1",
+            output=corpus / "digests",
+        )
+    assert not (corpus / "digests").exists()

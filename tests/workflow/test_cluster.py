@@ -165,9 +165,10 @@ def test_a_lost_node_costs_its_shares_alone(three_nodes, fresh, built, tmp_path)
         for name in ("sim/g0-dedup", "sim/g0.1-dedup", "public/g0-dedup")
         for view in ("original", "redacted")
     ]
-    for name in [*views, "data/work/sim/g0/spans.jsonl", "data/work/sim/g0.1/spans.jsonl"]:
+    listed = [f"data/work/sim/{name}.jsonl" for name in ("copies", "g0/spans", "g0.1/spans")]
+    for name in views + listed:
         assert (project.folder / name).read_bytes() == (built.folder / name).read_bytes()
-    assert not list(project.folder.glob("data/work/*/*/shares/*"))
+    assert not list(project.folder.glob("data/work/**/shares/*"))
     ended = states(three_nodes, project)
     assert ended.keys() == {"COMPLETED", "NODE_FAIL"}
     assert ended["NODE_FAIL"] <= 2  # the node had two processors

@@ -36,7 +36,11 @@ def test_tiny_plan_has_every_stage_once_per_thing_it_makes(fresh):
 def test_shares_are_jobs_of_their_own(fresh):
     alone = fresh.planned()
     shared = fresh.planned("all", "--set-scatter", "shares=4")
+    datasets = alone.pop("dedup")
     assert {name: count for name, count in shared.items() if name not in alone} == {
+        "key_of_digests": datasets,
+        **dict.fromkeys(("digests", "repeats", "copies"), 4 * datasets),
+        "gather_copies": datasets,
         "redact_share": 4 * alone.pop("redact"),
         "gather_spans": 3,
         "partition_share": 4 * alone.pop("partition"),

@@ -33,9 +33,11 @@ Apart = tuple[np.ndarray, np.ndarray]
 class Buckets:
     """Records with a field "digest", in unnamed files, as many as a corpus of this size needs."""
 
-    def __init__(self, folder: Path, size: int, dtype: np.dtype):
+    def __init__(self, folder: Path, size: int, dtype: np.dtype, *, multiple: int = 1):
+        """multiple: of which their number is one."""
+        needed = min(1 + size // SHARE, MOST)
         self.dtype = dtype
-        self.files = [unnamed(folder) for _ in range(min(1 + size // SHARE, MOST))]
+        self.files = [unnamed(folder) for _ in range(-(-needed // multiple) * multiple)]
 
     def add(self, records: np.ndarray) -> None:
         """Append each record to the bucket of its digest."""
@@ -50,6 +52,10 @@ class Buckets:
         """All records of a bucket, in the order in which they came."""
         file = self.files[index].fileno()
         return np.frombuffer(os.pread(file, os.fstat(file).st_size, 0), self.dtype)
+
+    def sizes(self) -> list[int]:
+        """How many records each bucket has."""
+        return [os.fstat(file.fileno()).st_size // self.dtype.itemsize for file in self.files]
 
     def each(self, function: Callable[[np.ndarray], Result], threads: int) -> Iterator[Result]:
         """What a function makes of the records of each bucket."""
@@ -78,18 +84,25 @@ class Offsets:
         self.last = offsets[-1]
         self.file.write(offsets.astype(np.int64).tobytes())
 
+    def runs(self) -> list[np.ndarray]:
+        """Each run, as it lies in the file."""
+        if not self.edges[-1]:
+            return []
+        return np.split(np.memmap(self.file, np.int64, "r"), self.edges[1:-1])
+
     def within(self, shard: Range) -> np.ndarray:
         """Those that lie in a shard, ascending."""
-        if not self.edges[-1]:
-            return np.zeros(0, np.int64)
-        whole = np.memmap(self.file, np.int64, "r")
-        runs = []
-        for start, end in zip(self.edges[:-1], self.edges[1:], strict=True):
-            run = whole[start:end]
-            low = np.searchsorted(run, shard.start)
-            high = len(run) if shard.end is None else np.searchsorted(run, shard.end)
-            runs.append(run[low:high])
-        return np.sort(np.concatenate(runs))
+        return within(self.runs(), shard)
+
+
+def within(runs: Iterable[np.ndarray], shard: Range) -> np.ndarray:
+    """Byte offsets, of ascending runs of them, that lie in a shard, ascending."""
+    found = [np.zeros(0, np.int64)]
+    for run in runs:
+        low = np.searchsorted(run, shard.start)
+        high = len(run) if shard.end is None else np.searchsorted(run, shard.end)
+        found.append(run[low:high])
+    return np.sort(np.concatenate(found))
 
 
 def repeats(
@@ -101,12 +114,24 @@ def repeats(
     """
     buckets = Buckets(folder, size_of(shards[0].path), KEYED)
     offsets = Offsets(folder)
-    for first, others in scatter(lambda: records, shards, threads):
-        buckets.add(first)
-        offsets.extend(others["at"])
+    sort(records, shards, threads, buckets=buckets, offsets=offsets)
     for others in buckets.each(later, threads):
         offsets.extend(others["at"])
     return offsets
+
+
+def sort(
+    records: Callable[[Range], Apart],
+    shards: Sequence[Range],
+    threads: int,
+    *,
+    buckets: Buckets,
+    offsets: Offsets,
+) -> None:
+    """Put records of what is first in its shard into buckets, and where it repeats into offsets."""
+    for first, others in scatter(lambda: records, shards, threads):
+        buckets.add(first)
+        offsets.extend(others["at"])
 
 
 def apart(look: Look, shard: Any) -> Apart:

@@ -74,6 +74,12 @@ def places_of_share(count: int, share: str | None) -> range:
     return range((number - 1) * count // shares, number * count // shares)
 
 
+def count_of_shares(share: str) -> int:
+    """How many shares there are; InputError for other words than 2-of-8."""
+    places_of_share(1, share)
+    return int(share.rpartition("-")[2])
+
+
 def scatter(
     make: Callable[[], Callable[[Item], Result]], items: Iterable[Item], threads: int
 ) -> Iterator[Result]:

@@ -3,21 +3,15 @@
 Only keys of points are written.
 """
 
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-from msgspec.json import Decoder
-
-from confide.files import arrays, buckets, columns
-from confide.files.buckets import Apart, Offsets, repeats
-from confide.files.io import Range, dump_lines, read_lines, write_pieces
-from confide.files.rows import Copy, located_rows
+from confide.data.copies import lines, records
+from confide.files.buckets import repeats
+from confide.files.io import write_pieces
 from confide.files.shards import scatter, shards
 from confide.output.escaping import warn
 from confide.specs import DedupSpec
-from confide.text.deduplication import apart, digests
 from confide.text.digests import digest
 
 WARNING = (
@@ -36,41 +30,7 @@ def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> N
     """
     if spec.digest == "sha1":
         warn(WARNING)
-    digested = digest(spec.digest)
     ranges = shards(points)
-    later = repeats(partial(_records, digested), ranges, output.parent, threads)
-    write_pieces(output, scatter(lambda: partial(_keys, later), ranges, threads))
-
-
-def _records(digested: Callable[[bytes], bytes], shard: Range) -> Apart:
-    """Where texts stand first in a shard, and where again, with their digests."""
-    try:
-        points = columns.points(shard, columns.LONG)
-    except columns.Unlike:
-        return buckets.apart(partial(_digests, digested), shard)
-    return apart(points, points.train, digested)
-
-
-def _digests(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
-    rows = located_rows(shard, "key", "text", "split")
-    return digests(((at, text, split) for at, (_, text, split) in rows), digested)
-
-
-def _keys(later: Offsets, shard: Range) -> bytes:
-    """Lines of the output for a shard of the points; only the lines of copies are looked at."""
-    copied = later.within(shard)
-    if not len(copied):
-        return b""
-    try:
-        return _written(columns.read(shard), copied - shard.start, copied)
-    except columns.Unlike:
-        decode = Decoder(Copy).decode
-        among = frozenset(copied.tolist())
-        lines = ((at, line) for at, line in read_lines(shard) if at in among)
-        return dump_lines({"key": decode(line).key, "at": at} for at, line in lines)
-
-
-def _written(raw: bytes, starts: np.ndarray, at: np.ndarray) -> bytes:
-    """Lines of the output for some lines that begin with their keys; Unlike for others."""
-    keys = columns.first_strings(raw, starts, b'{"key":"')
-    return arrays.lines('{"key":"', keys, '","at":', arrays.digits(at), "}\n")
+    later = repeats(partial(records, digest(spec.digest)), ranges, output.parent, threads)
+    make = lambda: lambda shard: lines(later.within(shard), shard)  # noqa: E731
+    write_pieces(output, scatter(make, ranges, threads))

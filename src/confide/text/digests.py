@@ -9,10 +9,13 @@ INNER = bytes(byte ^ 0x36 for byte in range(256))  # RFC 2104
 OUTER = bytes(byte ^ 0x5C for byte in range(256))
 
 
-def digest(name: str) -> Callable[[bytes], bytes]:
-    """20-byte digest function: SHA-1, or HMAC-SHA-1 under a fresh random key."""
+def digest(name: str, key: bytes | None = None) -> Callable[[bytes], bytes]:
+    """20-byte digest function: SHA-1, or HMAC-SHA-1 under a key of BLOCK bytes.
+
+    key: a fresh random one, if nothing is said.
+    """
     if name == "hmac-sha1":
-        return keyed(secrets.token_bytes(BLOCK))
+        return keyed(secrets.token_bytes(BLOCK) if key is None else key)
     return lambda text: hashlib.sha1(text).digest()
 
 

@@ -1,0 +1,125 @@
+"""Digests that several jobs made of one file of points, and what they found to be repeated.
+
+A job that takes a share of the points writes its digests, ordered by bucket; a job that takes a
+share of the buckets reads these of all shares. Both files begin with a line of JSON: which share of
+which points it is, a fingerprint of the key of the digests, and how much follows.
+"""
+
+import os
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from msgspec import DecodeError, Struct, ValidationError
+from msgspec.json import decode, encode
+
+from confide.errors import InputError
+from confide.files.buckets import KEYED, Buckets, Offsets
+from confide.files.io import readable, write_pieces
+
+OFFSET = np.dtype(np.int64)
+
+
+class Head(Struct, forbid_unknown_fields=True):
+    """What a file says of itself."""
+
+    share: str  # such as 2-of-8
+    bytes: int  # of the file of points
+    key: str  # fingerprint of the key, in hexadecimal
+    buckets: list[int]  # where each bucket ends, in records
+    runs: list[int]  # where each ascending run of offsets ends, in offsets
+
+
+class Part(NamedTuple):
+    """A file, and where its numbers begin."""
+
+    path: Path
+    head: Head
+    begin: int
+
+    def bucket(self, number: int) -> np.ndarray:
+        """Records KEYED of one bucket, in the order in which their points stand."""
+        first, end = (0, *self.head.buckets)[number : number + 2]
+        return self._numbers(KEYED, self.begin + first * KEYED.itemsize, end - first)
+
+    @property
+    def begin_of_runs(self) -> int:
+        """The byte at which offsets begin."""
+        return self.begin + KEYED.itemsize * (self.head.buckets[-1] if self.head.buckets else 0)
+
+    def runs(self) -> list[np.ndarray]:
+        """Ascending runs of byte offsets of points that repeat others."""
+        edges = pairwise((0, *self.head.runs))
+        return [
+            self._numbers(OFFSET, self.begin_of_runs + first * OFFSET.itemsize, end - first)
+            for first, end in edges
+        ]
+
+    def _numbers(self, dtype: np.dtype, begin: int, count: int) -> np.ndarray:
+        if not count:
+            return np.zeros(0, dtype)
+        return np.memmap(self.path, dtype, "r", begin, (count,))
+
+
+def write(
+    path: Path,
+    *,
+    share: str,
+    points: int,
+    key: str,
+    offsets: Offsets,
+    buckets: Buckets | None = None,
+) -> None:
+    """Write a file, whole or not at all.
+
+    points: bytes of the file of points; key: a fingerprint of it.
+    """
+    ends = [] if buckets is None else np.cumsum(buckets.sizes()).tolist()
+    head = Head(share=share, bytes=points, key=key, buckets=ends, runs=offsets.edges[1:])
+    records = () if buckets is None else map(buckets.read, range(len(ends)))
+    numbers = (part.tobytes() for part in chain(records, offsets.runs()))
+    write_pieces(path, chain([encode(head) + b"\n"], numbers))
+
+
+def read(path: Path) -> Part:
+    """A file that `write` wrote; InputError if it is not one, or not whole."""
+    with readable(path), open(path, "rb") as file:
+        line = file.readline()
+        size = file.seek(0, os.SEEK_END)
+    try:
+        head = decode(line, type=Head)
+    except (DecodeError, ValidationError):
+        raise InputError("is no file of digests", file=path) from None
+    part = Part(path, head, len(line))
+    for ends in (head.buckets, head.runs):
+        if ends != sorted(ends) or min(ends, default=0) < 0:
+            raise InputError("is no file of digests", file=path)
+    whole = part.begin_of_runs + OFFSET.itemsize * (head.runs[-1] if head.runs else 0)
+    if size != whole:
+        raise InputError(f"has {size} bytes and not {whole}: it is not whole", file=path)
+    return part
+
+
+def together(paths: list[Path], *, points: int) -> list[Part]:
+    """The files of all shares, in their order.
+
+    points: bytes of the file of points. InputError if one is missing or another's, or if they were
+    not made with one key.
+    """
+    parts = [read(path) for path in paths]
+    for number, part in enumerate(parts, 1):
+        share = f"{number}-of-{len(parts)}"
+        if part.head.share != share:
+            raise InputError("expected another share", file=part.path, key="share", value=share)
+        if part.head.bytes != points:
+            raise InputError("belongs to other points: make it again", file=part.path)
+        if not made_alike(part.head, parts[0].head):
+            message = f"was not made with the key of {parts[0].path}: make both again"
+            raise InputError(message, file=part.path)
+    return parts
+
+
+def made_alike(head: Head, other: Head) -> bool:
+    """Whether equal texts have equal digests, in equal buckets."""
+    return head.key == other.key and len(head.buckets) == len(other.buckets)

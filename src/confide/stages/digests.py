@@ -1,0 +1,48 @@
+"""Digests of a share of the points, by which jobs on several machines look for copies.
+
+`dedup` is this, `repeats` and `copies` in one job.
+"""
+
+from functools import partial
+from pathlib import Path
+
+from confide.data.copies import records
+from confide.errors import InputError
+from confide.files import shared_digests
+from confide.files.buckets import KEYED, Buckets, Offsets, sort
+from confide.files.io import read_bytes, size_of
+from confide.files.shards import count_of_shares, of_share, shards
+from confide.output.escaping import warn
+from confide.specs import DedupSpec
+from confide.stages.dedup import WARNING
+from confide.text.digests import BLOCK, digest
+
+
+def digests(spec: DedupSpec, *, points: Path, key: Path, share: str, output: Path) -> None:
+    """Write digests of this share's training texts, ordered by the bucket that they belong to.
+
+    key: random bytes that all shares have; share: such as 2-of-8
+
+    Guarantees: no text is written. Who reads the key and these files can tell whether a text is
+    in the corpus: they are as confidential as the points, beside which they lie, and go when all
+    shares are done.
+    """
+    if spec.digest == "sha1":
+        warn(WARNING)
+    secret = read_bytes(key)
+    if len(secret) != BLOCK:
+        raise InputError(f"expected {BLOCK} bytes", file=key)
+    digested = digest(spec.digest, secret)
+    size = size_of(points)
+    buckets = Buckets(output.parent, size, KEYED, multiple=count_of_shares(share))
+    offsets = Offsets(output.parent)
+    ranges = of_share(shards(points), share)
+    sort(partial(records, digested), ranges, threads=1, buckets=buckets, offsets=offsets)
+    shared_digests.write(
+        output,
+        share=share,
+        points=size,
+        key=digested(b"").hex(),
+        offsets=offsets,
+        buckets=buckets,
+    )
