@@ -32,6 +32,22 @@ MEMORY_GB = 64.0  # of a node
 DISK_MB_PER_S = 2000.0  # of the file system of all nodes
 WRITES = {"plant": 0.3}  # share of a stage's time that is one thread's, which writes
 HELD = 4.0  # gigabytes of memory for each of a share's text, where shares are put together
+# The graph: each stage with those that come before it. Stages of one job; those that have a job
+# for each share; and what puts the shares of a stage together.
+WHOLE: dict[str, tuple[str, ...]] = {
+    "split": (),
+    "plant": ("split",),
+    "recall": ("gather_spans",),
+    "neighbours": ("gather_spans",),
+}
+SHARED = {
+    "digests": ("plant",),
+    "repeats": ("digests",),
+    "copies": ("repeats",),
+    "redact": ("plant",),
+    "partition": ("gather_copies", "gather_spans"),
+}
+GATHERED = {"gather_copies": "copies", "gather_spans": "redact", "gather": "partition"}
 START = 60.0  # seconds that Slurm and Snakemake need to start a job
 TINY = 1e-9
 
@@ -81,13 +97,10 @@ class Job:
 def jobs(stages: dict[str, Any], megabytes: float, shares: int, threads: int) -> Iterator[Job]:
     """The graph of the data stages for so much text.
 
-    `stages`: by name what a stage takes and moves per megabyte. Redaction and tokenization have
-    `shares` jobs each; stages that know threads have `threads` cores.
+    `stages`: by name what a stage takes and moves per megabyte. Those of SHARED have `shares` jobs
+    each; stages that know threads have `threads` cores.
     """
-    whole = {"split": (), "plant": ("split",), "dedup": ("plant",)}
-    shared = {"redact": ("plant",), "partition": ("dedup", "gather_spans")}
-    after = {"recall": ("gather_spans",), "neighbours": ("gather_spans",)}
-    for name, needs in (whole | after).items():
+    for name, needs in WHOLE.items():
         cost = stages[name]
         yield Job(
             name,
@@ -97,24 +110,32 @@ def jobs(stages: dict[str, Any], megabytes: float, shares: int, threads: int) ->
             one_thread=WRITES.get(name, 0.0),
             needs=needs,
         )
-    for name, needs in shared.items():
+    for name, needs in SHARED.items():
         cost = stages[name]
-        parts = tuple(f"{name} {number}" for number in range(shares))
-        for part in parts:
+        before = tuple(job for need in needs for job in parts_of(need, shares))
+        for part in parts_of(name, shares):
             yield Job(
                 part,
                 seconds=cost["seconds"] * megabytes / shares,
                 moved_mb=cost["moved"] * megabytes / shares,
-                needs=needs,
+                needs=before,
             )
-        together = stages["gather_spans" if name == "redact" else "gather"]
+    for name, shared in GATHERED.items():
+        cost = stages[name]
         yield Job(
-            "gather_spans" if name == "redact" else "gather",
-            seconds=together["seconds"] * megabytes,
-            moved_mb=together["moved"] * megabytes,
+            name,
+            seconds=cost["seconds"] * megabytes,
+            moved_mb=cost["moved"] * megabytes,
             memory_gb=1 + HELD * megabytes / 1000 / shares,
-            needs=parts,
+            needs=parts_of(shared, shares),
         )
+
+
+def parts_of(name: str, shares: int) -> tuple[str, ...]:
+    """Names of the jobs of a stage."""
+    if name not in SHARED:
+        return (name,)
+    return tuple(f"{name} {number}" for number in range(shares))
 
 
 def bound(planned: list[Job], cluster: Cluster) -> float:
@@ -214,14 +235,20 @@ def costs() -> dict[str, dict[str, float]]:
         for name, row in largest["stages"].items()
     }
     shared = json.loads((FOLDER / "shares.json").read_text())
-    for name, stage in (("gather_spans", "redact"), ("gather", "partition")):
-        row = shared["stages"][stage]["together"]
+    measured = shared["stages"]
+    for step, row in measured["dedup"]["steps"].items():
+        seconds = sum(job["cpu_seconds"] for job in row["shares"])
+        amounts = {"seconds": seconds, "moved": row["moved_mb"], "written": row["written_mb"]}
+        by_stage[step] = {name: each / shared["megabytes"] for name, each in amounts.items()}
+    for name, stage in GATHERED.items():
+        row = measured["dedup" if stage == "copies" else stage]["together"]
         by_stage[name] = {
             "seconds": row["cpu_seconds"] / shared["megabytes"],
             # it reads what the stage wrote, and writes as much
             "moved": 2 * by_stage[stage]["written"],
             "written": by_stage[stage]["written"],
         }
+    del by_stage["dedup"]  # of one job
     return by_stage
 
 

@@ -1,4 +1,4 @@
-"""Redaction and tokenization as one job and as several, of which each has a share of the points.
+"""Deduplication, redaction and tokenization as one job and as several, of which each has a share.
 
     python benchmarks/shares.py --mb 100 --shares 4
 
@@ -10,6 +10,7 @@ that of `data_stages.py`. That the bytes are those of one job is checked.
 
 import argparse
 import json
+import os
 import shutil
 import tempfile
 import time
@@ -20,8 +21,8 @@ from data_stages import alone, corpus, flags_of, jobs
 from machine import machine
 
 from confide.files.io import sha256
+from confide.text.digests import BLOCK
 
-BEFORE = ("split", "dedup")
 MADE = ("output", "original", "redacted")  # flags of what the two stages write
 GATHERED = {"originals": "original", "redacteds": "redacted", "owners": "owners"}  # by flag
 
@@ -68,14 +69,61 @@ def compared(
     return {"one_job": one, "shares": rows, "together": together, "ratio": ratio}
 
 
+def deduplicated(
+    spec: dict[str, Any], paths: dict[str, Path], folder: Path, shares: list[str]
+) -> dict[str, Any]:
+    """Deduplication as one job and as several, in three steps, and megabytes that each moves."""
+    points = paths["points"]
+    output = paths["output"]
+    one = alone("dedup", flags_of("dedup", spec, paths, 1))
+    whole = sha256(output)
+    key = folder / "key"
+    key.write_bytes(os.urandom(BLOCK))
+    steps: dict[str, list[dict[str, float]]] = {"digests": [], "repeats": [], "copies": []}
+    written: dict[str, list[Path]] = {
+        step: [folder / f"{share}.{step}" for share in shares] for step in steps
+    }
+    given = {
+        "digests": ["--spec", json.dumps(spec), "--key", str(key)],
+        "repeats": ["--digests", *map(str, written["digests"])],
+        "copies": ["--repeats", *map(str, written["repeats"])],
+    }
+    for step, rows in steps.items():
+        for number, (share, file) in enumerate(zip(shares, written[step], strict=True)):
+            flags = ["--points", str(points), "--share", share, "--output", str(file), *given[step]]
+            if step == "copies":
+                flags += ["--digests", str(written["digests"][number])]
+            rows.append(alone(step, flags))
+    together = concatenated(written["copies"], {"output": output})
+    assert sha256(output) == whole, "dedup"
+    sizes = {step: sum(file.stat().st_size for file in written[step]) / 1e6 for step in steps}
+    text = points.stat().st_size / 1e6
+    moved = {
+        "digests": text + sizes["digests"],
+        "repeats": sizes["digests"] + sizes["repeats"],
+        "copies": text + sizes["repeats"] + sizes["copies"],
+    }
+    slowest = sum(max(row["cpu_seconds"] for row in rows) for rows in steps.values())
+    ratio = (slowest + together["cpu_seconds"]) / one["cpu_seconds"]
+    return {
+        "one_job": one,
+        "steps": {
+            step: {"shares": rows, "moved_mb": moved[step], "written_mb": sizes[step]}
+            for step, rows in steps.items()
+        },
+        "together": together,
+        "ratio": ratio,
+    }
+
+
 def measure(megabytes: float, count: int, folder: Path) -> dict[str, Any]:
-    """Time and memory of either stage, as one job and as several."""
+    """Time and memory of each stage, as one job and as several."""
     size = corpus(megabytes, folder)
     stages = {name: (spec, paths) for name, spec, paths in jobs(folder, "turn")}
-    for name in BEFORE:
-        alone(name, flags_of(name, *stages[name], 1))
+    alone("split", flags_of("split", *stages["split"], 1))
     shares = [f"{number + 1}-of-{count}" for number in range(count)]
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"dedup": deduplicated(*stages["dedup"], folder, shares)}
+    print(f"dedup      {size:6.0f} MB in {count} shares: {found['dedup']['ratio']:.2f}", flush=True)
     for name in ("redact", "partition"):
         found[name] = compared(name, *stages[name], folder, shares)
         ratio = found[name]["ratio"]

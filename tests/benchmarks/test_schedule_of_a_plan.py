@@ -13,17 +13,7 @@ sys.modules["plan"] = plan  # its dataclasses look there
 spec.loader.exec_module(plan)
 
 CLUSTER = plan.Cluster(nodes=2, cores=4, memory_gb=8.0, disk_mb_per_s=100.0)
-STAGES = (
-    "split",
-    "plant",
-    "dedup",
-    "redact",
-    "partition",
-    "recall",
-    "neighbours",
-    "gather_spans",
-    "gather",
-)
+STAGES = (*plan.WHOLE, *plan.SHARED, *plan.GATHERED)
 
 
 def job(name, seconds=3540.0, moved_mb=0.0, **more):
@@ -79,4 +69,5 @@ def test_no_schedule_is_shorter_than_the_arithmetic(shares):
     jobs = list(plan.jobs(costs, 1000, shares=shares, threads=4))
     least = plan.bound(jobs, CLUSTER) / 3600
     assert least <= hours(jobs) + 1e-9
-    assert len(jobs) == 2 * shares + 7
+    assert len(jobs) == 5 * shares + 7
+    assert {need for job in jobs for need in job.needs} < {job.name for job in jobs}

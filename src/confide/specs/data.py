@@ -253,8 +253,10 @@ class SplitSpec(Spec):
 
 
 class DedupSpec(Spec):
-    """digest sha1 is the papers' plain SHA-1; hmac-sha1 keys it with a random key that is never
-    stored.
+    """digest sha1 is the papers' plain SHA-1; hmac-sha1 keys it with a random key.
+
+    The key is never stored, but where several jobs share the search for copies: then it lies beside
+    the points until they are done.
     """
 
     digest: Literal["hmac-sha1", "sha1"] = "hmac-sha1"
