@@ -106,6 +106,13 @@ class Results:
         values = self.group(study, name, gamma, column)
         return {seed["seed"]: value[column] for seed, value in zip(seeds, values, strict=True)}
 
+    def above(
+        self, study: str, name: str, column: str, limit: float, gamma: float | None = None
+    ) -> str:
+        """In how many of the seeds a number is above a limit, such as "1 of 5"."""
+        values = [row[column] for row in self.group(study, name, gamma, column)]
+        return f"{sum(value > limit for value in values)} of {len(values)}"
+
     def table(
         self, study: str, columns: dict[str, str], rows: dict[str, tuple[str, float | None]]
     ) -> str:
@@ -135,7 +142,9 @@ class Results:
         return len({row["seed"] for row in rows})
 
     def date(self, study: str) -> str:
-        """When the numbers of a study were kept."""
+        """When the numbers of a study were kept, or are now."""
+        if self.made(study).is_file():
+            return datetime.date.today().isoformat()
         return self.dates[study]
 
     def verdicts(self, paper: str) -> str:
@@ -162,7 +171,7 @@ class Results:
             if self.made(study).is_file():
                 rows = read(self.made(study))
                 write(KEPT / f"{study}.csv", list(columns), rows)
-                self.dates[study] = datetime.date.today().isoformat()
+                self.dates[study] = self.date(study)
         for study, lines in self.shown.items():
             text = "\n".join(lines) + "\n"
             (KEPT / f"{study}_examples.txt").write_text(text, encoding="utf-8")

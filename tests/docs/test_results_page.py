@@ -51,6 +51,15 @@ def test_documented_numbers_are_a_metric_without_those_of_the_machine(copy):
     assert json.loads((copy / "results/crt_customersim.json").read_text()) == {"crt.g0.ppl": 1.5}
 
 
+def test_seeds_above_a_limit_are_counted(copy):
+    made = copy / "made/studies/limits/table.csv"
+    made.parent.mkdir(parents=True)
+    made.write_text("name,method,gamma,seed,x\na,m,0,0,1.5\na,m,0,1,9\nb,m,0,0,9\n")
+    results = results_page.Results(copy / "made")
+    assert results.above("limits", "a", "x", 1.5) == "1 of 2"
+    assert results.above("limits", "b", "x", 9.5) == "0 of 1"
+
+
 def test_differences_are_of_equal_seeds(copy):
     rows = [
         {"name": name, "method": "m", "gamma": "0.0", "seed": seed, "ppl": ppl}
