@@ -40,8 +40,8 @@ STAGES = (
     "fetch", "pretrained", "split", "plant", "tokenizer", "pipeline", "domain_policy",
     "word_list", "dedup", "digests", "repeats", "copies", "redact", "recall", "partition",
     "gather", "neighbours", "train", "shadows", "gather_shadows", "certify", "evaluate", "attack",
-    "trajectory", "synthetic", "worth", "text_audit", "gate", "study", "summary", "leaderboard",
-    "tuning", "scan", "track",
+    "trajectory", "draw", "synthetic", "worth", "text_audit", "gate", "study", "summary",
+    "leaderboard", "tuning", "scan", "track",
 )
 # fmt: on
 GROUPS = {"For you": COMMANDS, "Stages, which the workflow calls": STAGES}

@@ -22,6 +22,7 @@ from confide.corpora import READERS
 from confide.errors import Failure, InputError
 from confide.files.io import read_json, sha256, write_json
 from confide.specs import LinesSpec, LSTMSpec, MixSpec, SynthesisSpec, SyntheticSpec, parse
+from confide.stages.draw import draw
 from confide.stages.synthetic import synthetic
 from confide.text.fakes import filled
 from confide.text.tokenizer import load, save, train_bpe
@@ -110,15 +111,15 @@ def test_what_was_stopped_goes_on_to_the_same_texts(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = made(project, "whole.jsonl", count=50)
-    drawn = drawing.drawn
+    batch = drawing.Writer.batch
 
-    def dying(*args: Any) -> dict[str, Any]:
-        if args[3].batches[0] == 2:
+    def dying(self: Any, number: int, part: MixSpec, place: int, size: int) -> dict[str, Any]:
+        if place == 2:
             raise KeyboardInterrupt
-        return drawn(*args)
+        return batch(self, number, part, place, size)
 
     with monkeypatch.context() as patched:
-        patched.setattr(drawing, "drawn", dying)
+        patched.setattr(drawing.Writer, "batch", dying)
         with pytest.raises(KeyboardInterrupt):
             made(project, count=50)
     assert not (project / "texts.jsonl").exists()
@@ -269,6 +270,86 @@ def test_the_stage_writes_what_the_command_writes(project: Path) -> None:
     assert {**said, "model": None, "seal": None} == {**certified, "model": None, "seal": None}
     verify(stated)
     assert not [path for path in output.parent.iterdir() if path.name.startswith(".")]
+
+
+def in_shares(project: Path, spec: SyntheticSpec, count: int, name: str) -> tuple[bytes, bytes]:
+    """The texts and their certificate, where so many jobs draw ahead."""
+    given = {
+        "certificate": project / "certificate.json",
+        "model": project / models.WEIGHTS,
+        "tokenizer": project / "made" / "tokenizer.json",
+    }
+    folder = project / "data"
+    shares = [f"{number + 1}-of-{count}" for number in range(count)]
+    drawn = [folder / f"{name}-{share}" for share in shares]
+    for share, output in zip(shares, drawn, strict=True):
+        draw(spec, share=share, output=output, **given)
+    output = folder / "texts.jsonl"
+    stated = folder / "texts.jsonl.certificate.json"
+    synthetic(spec, output=output, stated=stated, drawn=drawn, **given)
+    return output.read_bytes(), stated.read_bytes()
+
+
+MIX = [{"prompt": "my code", "share": 2, "domain": "codes"}, {"share": 1}]
+
+
+@pytest.mark.parametrize("duplicates", [True, False])
+@pytest.mark.parametrize("count", [2, 3, 9])
+def test_the_number_of_jobs_that_draw_does_not_show(
+    project: Path, monkeypatch: pytest.MonkeyPatch, duplicates: bool, count: int
+) -> None:
+    monkeypatch.setattr(drawing, "LEAST", 8)
+    asked = {"count": 100, "duplicates": duplicates, "unfinished": True, "public_mix": True}
+    texts = {"mix": MIX, "sampling": {"max_new_tokens": 12}} | asked
+    spec = parse(SyntheticSpec, {"run": "a", "texts": texts})
+    whole = in_shares(project, spec, 0, "none")
+    calls = []
+    batch = drawing.Writer.batch
+
+    def noted(self: Any, number: int, part: MixSpec, place: int, size: int) -> dict[str, Any]:
+        calls.append((number, place))
+        return batch(self, number, part, place, size)
+
+    monkeypatch.setattr(drawing.Writer, "batch", noted)
+    assert in_shares(project, spec, count, "share") == whole
+    assert len(calls) == len(set(calls))  # nothing is drawn twice
+    assert not [path for path in (project / "data").iterdir() if path.name.startswith(".")]
+
+
+def test_a_share_goes_on_where_it_was_and_another_key_is_refused(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = parse(SyntheticSpec, {"run": "a", "texts": {"count": 90, "unfinished": True}})
+    whole = in_shares(project, spec, 2, "whole")
+    batch = drawing.Writer.batch
+
+    def dying(self: Any, number: int, part: MixSpec, place: int, size: int) -> dict[str, Any]:
+        if place == 2:
+            raise KeyboardInterrupt
+        return batch(self, number, part, place, size)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(drawing.Writer, "batch", dying)
+        with pytest.raises(KeyboardInterrupt):
+            in_shares(project, spec, 2, "again")
+    assert not (project / "data" / "again-1-of-2").exists()
+    assert in_shares(project, spec, 2, "again") == whole
+    for share in ("1-of-2", "2-of-2"):
+        assert (project / f"data/again-{share}").read_bytes() == (
+            project / f"data/whole-{share}"
+        ).read_bytes()
+    other = parse(SyntheticSpec, {"run": "a", "texts": {"count": 91, "unfinished": True}})
+    given = {
+        "certificate": project / "certificate.json",
+        "model": project / models.WEIGHTS,
+        "tokenizer": project / "made" / "tokenizer.json",
+        "output": project / "data" / "texts.jsonl",
+        "stated": project / "data" / "stated",
+    }
+    with pytest.raises(InputError, match="begun with another model or settings"):
+        synthetic(other, drawn=[project / "data" / "whole-1-of-2"], **given)
+    with pytest.raises(InputError, match="cannot be read: no such file"):
+        synthetic(spec, drawn=[project / "data" / "whole-3-of-2"], **given)
 
 
 def test_the_stage_takes_no_other_model_and_no_undeclared_mix(project: Path) -> None:

@@ -13,9 +13,39 @@ def policy_files(wildcards):
     return jobs.files_of(PARAMS, DATASETS[RUNS[wildcards.run].row.dataset].policy)
 
 
+rule draw:
+    input:
+        unpack(pretrained_files),
+        certificate="results/runs/{run}/certificate.json",
+        model="models/{run}/model.safetensors",
+        config="models/{run}/config.json",
+        tokenizer=tokenizer_file,
+    output:
+        temp("data/synthetic/{run}/shares/{scatteritem}.jsonl"),
+    log:
+        "logs/draw/{run}-{scatteritem}.log",
+    benchmark:
+        "logs/benchmarks/draw/{run}-{scatteritem}.tsv"
+    threads: 1
+    resources:
+        mem_mb=growing(4000),
+        runtime=growing(240),
+    params:
+        spec=lambda w: show(jobs.synthetic(PARAMS, RUNS[w.run])),
+        code=code("draw"),
+    shell:
+        "confide draw --spec {params.spec:q} --certificate {input.certificate} --model {input.model} "
+        "--tokenizer {input.tokenizer} --share {wildcards.scatteritem} --output {output} > {log} 2>&1"
+
+
 rule synthetic:
     input:
         unpack(pretrained_files),
+        drawn=(
+            gather.texts("data/synthetic/{{run}}/shares/{scatteritem}.jsonl")
+            if TEXT_SHARES > 1
+            else []
+        ),
         certificate="results/runs/{run}/certificate.json",
         model="models/{run}/model.safetensors",
         config="models/{run}/config.json",
@@ -33,10 +63,11 @@ rule synthetic:
         runtime=growing(240),
     params:
         spec=lambda w: show(jobs.synthetic(PARAMS, RUNS[w.run])),
+        drawn=lambda w, input: flag("drawn", input.drawn),
         code=code("synthetic"),
     shell:
         "confide synthetic --spec {params.spec:q} --certificate {input.certificate} --model {input.model} "
-        "--tokenizer {input.tokenizer} --output {output.texts} --stated {output.certificate} > {log} 2>&1"
+        "--tokenizer {input.tokenizer} {params.drawn} --output {output.texts} --stated {output.certificate} > {log} 2>&1"
 
 
 rule worth:

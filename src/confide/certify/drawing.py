@@ -6,8 +6,8 @@ that the texts are the same however often it was stopped.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from tqdm import tqdm
 
 from confide.certify.texts import header, quotas
 from confide.errors import Failure, InputError
-from confide.models.generation import Ending, Generation, ending, generate, uniforms
+from confide.files.shards import count_of_shares, places_of_share
+from confide.models.generation import Generation, ending, generate, uniforms
 from confide.models.language_model import LanguageModel
 from confide.specs import MixSpec, SynthesisSpec
 from confide.text.fakes import filled
@@ -26,6 +27,8 @@ from confide.types import MASK
 
 TOGETHER = 512  # texts that are drawn at once, and kept at once, at most
 LEAST = 64  # of a part that wants few
+# Batches that other jobs drew, by part of the mix and place.
+Ahead = Mapping[tuple[int, int], dict[str, Any]]
 TRIES = 20  # texts that are drawn for each one that is wanted, at most
 
 
@@ -34,36 +37,46 @@ def key_of(certified: dict[str, Any], asked: SynthesisSpec) -> str:
     return hashlib.sha256(f"{certified['seal']}\n{asked.model_dump_json()}".encode()).hexdigest()
 
 
-@dataclass
-class Progress:
-    """Texts that are there already, batch by batch, in a file that survives a kill."""
+class Begun:
+    """Rows of JSON in a file that survives a kill, and a key of what must be the same to go on."""
 
-    file: Path
-    key: str
-    texts: dict[int, list[str]] = field(default_factory=dict)  # by part of the mix
-    batches: Counter[int] = field(default_factory=Counter)  # drawn of each part
-    counts: Counter[str] = field(default_factory=Counter)
-    seen: set[bytes] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
+    def __init__(self, file: Path, key: str):
         """Read what was begun; InputError where it was begun otherwise."""
-        if not self.file.exists():
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            self.file.write_bytes(orjson.dumps({"key": self.key}) + b"\n")
+        self.file = file
+        self.rows: list[dict[str, Any]] = []
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(orjson.dumps({"key": key}) + b"\n")
             return
-        lines = self.file.read_bytes().split(b"\n")
-        whole = lines[:-1]  # a line without an end was being written
-        if not whole or orjson.loads(whole[0]) != {"key": self.key}:
+        whole = file.read_bytes().split(b"\n")[:-1]  # a line without an end was being written
+        if not whole or orjson.loads(whole[0]) != {"key": key}:
             message = "was begun with another model or settings; delete it to start over"
-            raise InputError(message, file=self.file)
-        for line in whole[1:]:
-            self._take(orjson.loads(line))
-        self.file.write_bytes(b"".join(line + b"\n" for line in whole))
+            raise InputError(message, file=file)
+        self.rows = [orjson.loads(line) for line in whole[1:]]
+        file.write_bytes(b"".join(line + b"\n" for line in whole))
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Append a row."""
+        self.rows.append(row)
+        with self.file.open("ab") as out:
+            out.write(orjson.dumps(row) + b"\n")
+
+
+class Progress:
+    """Texts that are there already, batch by batch."""
+
+    def __init__(self, file: Path, key: str):
+        self.begun = Begun(file, key)
+        self.texts: dict[int, list[str]] = {}  # by part of the mix
+        self.batches: Counter[int] = Counter()  # drawn of each part
+        self.counts: Counter[str] = Counter()
+        self.seen: set[bytes] = set()
+        for batch in self.begun.rows:
+            self._take(batch)
 
     def add(self, batch: dict[str, Any]) -> None:
         """Keep a batch: `part`, `texts`, and `counts` of those that were left out."""
-        with self.file.open("ab") as out:
-            out.write(orjson.dumps(batch) + b"\n")
+        self.begun.add(batch)
         self._take(batch)
 
     def _take(self, batch: dict[str, Any]) -> None:
@@ -79,11 +92,18 @@ def digest_of(text: str) -> bytes:
 
 
 def draw(
-    model: LanguageModel, tokenizer: Tokenizer, asked: SynthesisSpec, progress: Progress
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    asked: SynthesisSpec,
+    progress: Progress,
+    ahead: Ahead | None = None,
 ) -> None:
-    """Draw until every part has its texts; Failure where the model writes too few of a kind."""
+    """Draw until every part has its texts; Failure where the model writes too few of a kind.
+
+    ahead: batches that other jobs drew.
+    """
     mix = asked.mix or [MixSpec()]
-    until = ending(tokenizer, masks=asked.fill)
+    writer = Writer(model, tokenizer, asked)
     with tqdm(
         total=asked.count,
         initial=sum(map(len, progress.texts.values())),
@@ -91,50 +111,121 @@ def draw(
         disable=None,
     ) as bar:
         for number, (part, wanted) in enumerate(zip(mix, quotas(mix, asked.count), strict=True)):
-            size = min(max(wanted, LEAST), TOGETHER)
             while (missing := wanted - len(progress.texts.get(number, []))) > 0:
-                if progress.batches[number] * size >= TRIES * max(wanted, TOGETHER):
+                place = progress.batches[number]
+                if place >= most_batches(wanted):
                     raise Failure(
                         f"part {number + 1} of the mix: the model wrote {wanted - missing:,} of "
                         f"{wanted:,} texts in {TRIES} times as many; what helps: a higher "
                         "temperature, --duplicates, --unfinished, other lengths"
                     )
-                batch = drawn(model, tokenizer, asked, progress, number, part, size, until)
-                batch["texts"] = batch["texts"][:missing]
-                progress.add(batch)
-                bar.update(len(batch["texts"]))
+                batch = (ahead or {}).get((number, place))
+                if batch is None:
+                    batch = writer.batch(number, part, place, size_of_batch(wanted))
+                progress.add(first_ones(batch, asked, progress.seen, missing))
+                bar.update(len(progress.begun.rows[-1]["texts"]))
 
 
-def drawn(
-    model: LanguageModel,
-    tokenizer: Tokenizer,
-    asked: SynthesisSpec,
-    progress: Progress,
-    number: int,
-    part: MixSpec,
-    size: int,
-    until: Ending,
+def draw_ahead(
+    model: LanguageModel, tokenizer: Tokenizer, asked: SynthesisSpec, begun: Begun, share: str
+) -> None:
+    """Draw every so-many-th batch, as one of several jobs, until its part of the texts is there.
+
+    share: such as 2-of-8. Where jobs wrote the same texts, whoever puts them together draws more.
+    """
+    mix = asked.mix or [MixSpec()]
+    writer = Writer(model, tokenizer, asked)
+    shares = count_of_shares(share)
+    first = places_of_share(shares, share).start
+    there = {(row["part"], row["place"]): row for row in begun.rows}
+    for number, (part, wanted) in enumerate(zip(mix, quotas(mix, asked.count), strict=True)):
+        seen: set[bytes] = set()
+        kept = 0
+        for place in range(first, most_batches(wanted), shares):
+            if kept * shares >= wanted:
+                break
+            row = there.get((number, place))
+            if row is None:
+                row = writer.batch(number, part, place, size_of_batch(wanted))
+                begun.add(row)
+            new = first_ones(row, asked, seen, wanted)["texts"]
+            seen.update(map(digest_of, new))
+            kept += len(new)
+
+
+def drawn_ahead(files: list[Path], key: str) -> Ahead:
+    """What several jobs drew.
+
+    key: as of Progress; InputError where it was drawn otherwise.
+    """
+    rows = (row for file in files for row in Begun(existing(file), key).rows)
+    return {(row["part"], row["place"]): row for row in rows}
+
+
+def existing(file: Path) -> Path:
+    """The path itself; InputError where nothing is."""
+    if not file.is_file():
+        raise InputError("cannot be read: no such file", file=file)
+    return file
+
+
+def size_of_batch(wanted: int) -> int:
+    """How many texts of a part are drawn at once."""
+    return min(max(wanted, LEAST), TOGETHER)
+
+
+def most_batches(wanted: int) -> int:
+    """How many batches of a part are drawn, and no more."""
+    return -(-TRIES * max(wanted, TOGETHER) // size_of_batch(wanted))
+
+
+@dataclass
+class Writer:
+    """A model that is asked for texts."""
+
+    model: LanguageModel
+    tokenizer: Tokenizer
+    asked: SynthesisSpec
+
+    def batch(self, number: int, part: MixSpec, place: int, size: int) -> dict[str, Any]:
+        """The `place`th batch of a part: those of `size` texts that fit, and how many do not.
+
+        Its numbers depend on the seed, the part and the place.
+        """
+        source = torch.Generator().manual_seed(seed_of(self.asked.seed, number, place))
+        spec = self.asked.sampling
+        until = ending(self.tokenizer, masks=self.asked.fill)
+        prompt = self.tokenizer.encode(part.code + part.prompt)
+        samples = generate(self.model, [prompt], uniforms(1, size, spec, source), spec, until)[0]
+        counts: Counter[str] = Counter(drawn=len(samples))
+        texts = []
+        for sample in samples:
+            why = unfit(sample, part, self.asked)
+            if why is None:
+                texts.append(part.prompt + sample.text)
+            else:
+                counts[why] += 1
+        return {"part": number, "place": place, "texts": texts, "counts": counts}
+
+
+def first_ones(
+    batch: dict[str, Any], asked: SynthesisSpec, seen: set[bytes], most: int
 ) -> dict[str, Any]:
-    """Those that fit of `size` texts of a part; its numbers depend on the seed and its place."""
-    source = torch.Generator().manual_seed(seed_of(asked.seed, number, progress.batches[number]))
-    spec = asked.sampling
-    prompt = tokenizer.encode(part.code + part.prompt)
-    samples = generate(model, [prompt], uniforms(1, size, spec, source), spec, until)[0]
-    counts: Counter[str] = Counter(drawn=len(samples))
+    """A batch without texts that are there already, unless these are kept, and so many at most.
+
+    seen: digests of those that are there.
+    """
+    counts = Counter(batch["counts"])
     texts: list[str] = []
     new: set[bytes] = set()
-    for sample in samples:
-        text = part.prompt + sample.text
+    for text in batch["texts"]:
         digest = digest_of(text)
-        why = unfit(sample, part, asked)
-        if why is None and not asked.duplicates and (digest in progress.seen or digest in new):
-            why = "duplicate"
-        if why is None:
+        if not asked.duplicates and (digest in seen or digest in new):
+            counts["duplicate"] += 1
+        else:
             new.add(digest)
             texts.append(text)
-        else:
-            counts[why] += 1
-    return {"part": number, "texts": texts, "counts": counts}
+    return {"part": batch["part"], "texts": texts[:most], "counts": counts}
 
 
 def unfit(sample: Generation, part: MixSpec, asked: SynthesisSpec) -> str | None:

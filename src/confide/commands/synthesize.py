@@ -94,7 +94,7 @@ def synthesize(
         certificate=os.path.relpath(place.resolve(), output.resolve().parent),
     )
     write_json(output.with_name(f"{output.name}.{NAME}"), said)
-    progress.file.unlink()
+    progress.begun.file.unlink()
     say(f"{output}: {said['says']}")
     if said["release_note"]:
         say(f"  {said['release_note']}")
