@@ -60,6 +60,16 @@ def test_shadow_models_are_shared_out_as_far_as_they_are_trained_apart(fresh, tm
         assert shared == {name: count for name, count in alone.items() if name != "shadows"}
 
 
+def test_texts_of_a_model_are_drawn_in_shares(fresh, tmp_path):
+    project = fresh.copy(tmp_path / "project")
+    project.edit("params.yaml", "synthesis: {}", "synthesis: { few: { texts: { count: 9 } } }")
+    project.edit("params.yaml", "  crt: {", "  crt: { synthesis: few,")
+    alone = project.planned()
+    shared = project.planned("all", "--set-scatter", "texts=3")
+    assert shared.pop("draw") == 3 * alone["synthetic"] > 0
+    assert shared == alone
+
+
 def test_a_leaderboard_plans_what_it_compares_and_nothing_else(fresh):
     planned = fresh.planned("leaderboard")
     assert planned["leaderboard"] == 1 and planned["train"] == 7
