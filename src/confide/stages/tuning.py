@@ -5,6 +5,7 @@ from pathlib import Path
 
 from confide.errors import InputError
 from confide.files.io import read_jsonl, write_text
+from confide.methods import METHODS
 from confide.report.tables.table import Row, as_csv
 from confide.specs import TrialSpec, TuningSpec
 
@@ -39,7 +40,8 @@ def tuning(spec: TuningSpec, *, models: Path, output: Path) -> None:
 def method_of(trial: TrialSpec) -> tuple[str, ...]:
     """What trials of one method have in common, in words."""
     words = [trial.method]
-    words += ["behind a cover"] if trial.covered and trial.method != "behind_cover" else []
+    if trial.covered and not METHODS[trial.method].needs_cover:
+        words.append("behind a cover")
     words += ["deduplicated"] if trial.dedup else []
     return tuple(words)
 

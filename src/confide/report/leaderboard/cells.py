@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from confide.certify.facts import TOKENS
+from confide.methods import METHODS
 from confide.report.figures.style import look
 from confide.report.leaderboard.standing import (
     CAUGHT,
@@ -76,7 +77,7 @@ class Entry:
         """What tables call it."""
         run = self.first
         label = look(run.method).label
-        if run.covered and run.method != "behind_cover":
+        if run.covered and not METHODS[run.method].needs_cover:
             label += " behind a cover"
         if run.covered and run.dedup:
             label += ", deduplicated"
