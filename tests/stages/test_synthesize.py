@@ -107,19 +107,23 @@ def test_a_seed_gives_the_same_texts_and_another_gives_others(project: Path) -> 
     assert texts[0] == texts[1] != texts[2]
 
 
-def test_what_was_stopped_goes_on_to_the_same_texts(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = made(project, "whole.jsonl", count=50)
-    batch = drawing.Writer.batch
+def stopped(batch: Any) -> Any:
+    """`Writer.batch`, which somebody stops at the third batch of a part."""
 
-    def dying(self: Any, number: int, part: MixSpec, place: int, size: int) -> dict[str, Any]:
+    def until(self: Any, number: int, part: MixSpec, place: int, size: int) -> dict[str, Any]:
         if place == 2:
             raise KeyboardInterrupt
         return batch(self, number, part, place, size)
 
+    return until
+
+
+def test_what_was_stopped_goes_on_to_the_same_texts(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = made(project, "whole.jsonl", count=50)
     with monkeypatch.context() as patched:
-        patched.setattr(drawing.Writer, "batch", dying)
+        patched.setattr(drawing.Writer, "batch", stopped(drawing.Writer.batch))
         with pytest.raises(KeyboardInterrupt):
             made(project, count=50)
     assert not (project / "texts.jsonl").exists()
@@ -321,15 +325,8 @@ def test_a_share_goes_on_where_it_was_and_another_key_is_refused(
 ) -> None:
     spec = parse(SyntheticSpec, {"run": "a", "texts": {"count": 90, "unfinished": True}})
     whole = in_shares(project, spec, 2, "whole")
-    batch = drawing.Writer.batch
-
-    def dying(self: Any, number: int, part: MixSpec, place: int, size: int) -> dict[str, Any]:
-        if place == 2:
-            raise KeyboardInterrupt
-        return batch(self, number, part, place, size)
-
     with monkeypatch.context() as patched:
-        patched.setattr(drawing.Writer, "batch", dying)
+        patched.setattr(drawing.Writer, "batch", stopped(drawing.Writer.batch))
         with pytest.raises(KeyboardInterrupt):
             in_shares(project, spec, 2, "again")
     assert not (project / "data" / "again-1-of-2").exists()
