@@ -6,9 +6,13 @@ import hashlib
 import os
 import re
 import time
+from types import SimpleNamespace
 
 import pytest
 from project import ROOT
+from snakemake.jobs import Job
+
+from confide.provenance.snakemake_internals import leave_commands_out
 
 VOCABULARY = "data/tokenizers/bpe.json"
 
@@ -45,6 +49,34 @@ def test_a_dry_run_changes_no_file(project, flags):
     before = tree(project.folder)
     assert "This was a dry-run" in project.snakemake(*flags, PYTHONDONTWRITEBYTECODE="1")
     assert tree(project.folder) == before
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_commands_are_put_together_where_a_plan_shows_them(monkeypatch, shown):
+    written = Job.shellcmd
+    monkeypatch.setattr(Job, "shellcmd", written)  # to have it back afterwards
+    leave_commands_out(
+        SimpleNamespace(output_settings=SimpleNamespace(printshellcmds=shown)),
+    )
+    assert (Job.shellcmd is written) == shown
+    if not shown:
+        assert Job.shellcmd.fget(object()) is None
+
+
+def test_another_snakemake_is_left_as_it_is(monkeypatch):
+    monkeypatch.delattr(Job, "shellcmd")
+    leave_commands_out(
+        SimpleNamespace(output_settings=SimpleNamespace(printshellcmds=False)),
+    )
+    assert not hasattr(Job, "shellcmd")
+
+
+@pytest.mark.slow
+def test_a_plan_shows_commands_where_they_are_asked_for_and_no_groups(fresh):
+    plain = fresh.snakemake("-n", "study_tiny")
+    shown = fresh.snakemake("-np", "study_tiny")
+    assert "confide study --spec" in shown and "confide study --spec" not in plain
+    assert "rule study_tiny:" in plain and "group job" not in plain
 
 
 @pytest.mark.slow

@@ -49,6 +49,19 @@ def test_another_content_is_refused_and_another_date_is_not(folder):
         check_records(folder)
 
 
+def test_a_file_of_another_date_is_read_once_however_many_jobs_have_read_it(folder, monkeypatch):
+    sums = {MADE: f"sha256:{sha256(folder / MADE)}"}
+    for number in range(3):
+        output = f"results/runs/a/attack{number}.json"
+        (folder / output).write_text(output)
+        write_record(folder, output, {"starttime": 20, "endtime": 25, "input_checksums": sums})
+    os.utime(folder / MADE, (99, 99))
+    read = []
+    monkeypatch.setattr(records, "sha256", lambda path: read.append(path) or sha256(path))
+    assert not list(altered(folder))
+    assert read == [folder / MADE]
+
+
 def test_dates_of_the_future_become_those_of_now(folder):
     now = time.time()
     os.utime(folder / MADE, (now + 1e6, now + 1e6))

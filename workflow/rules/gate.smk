@@ -31,7 +31,7 @@ for study in PARAMS.studies:
         benchmark:
             f"logs/benchmarks/gate/{study}.tsv"
         group:
-            "study"
+            together()
         params:
             spec=show(studies.gate(PARAMS, study)),
             code=code("gate"),

@@ -46,7 +46,7 @@ for study in PARAMS.studies:
         benchmark:
             f"logs/benchmarks/study/{study}.tsv"
         group:
-            "study"
+            together()
         params:
             spec=show(studies.study(PARAMS, study)),
             folder=lambda w, output: os.path.dirname(output[0]),

@@ -116,7 +116,7 @@ for study in PARAMS.studies:
         benchmark:
             f"logs/benchmarks/scan/{study}.tsv"
         group:
-            "study"
+            together()
         params:
             spec=show(ScanSpec()),
             # Whole folders: what is released is all that lies in them.

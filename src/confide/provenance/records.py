@@ -7,6 +7,7 @@ came without them would count as up to date whatever params.yaml says. A file th
 since a job read it would count as a new input.
 """
 
+import functools
 import os
 import time
 from collections.abc import Iterator
@@ -98,10 +99,16 @@ def altered(folder: Path) -> Iterator[str]:
         for name in record_of
         if date_of(folder / name) not in (None, record_of[name]["endtime"])
     }
+
+    @functools.cache
+    def digest(name: str) -> str:
+        """Of a file's content, as Snakemake notes it; worked out once, not for each reader."""
+        return f"sha256:{sha256(folder / name)}"
+
     for reader in record_of.values():
         for name in changed & reader["input_checksums"].keys():
             read_this = (reader["starttime"] or 0) >= record_of[name]["endtime"]
-            if read_this and reader["input_checksums"][name] != f"sha256:{sha256(folder / name)}":
+            if read_this and reader["input_checksums"][name] != digest(name):
                 yield name
 
 
