@@ -41,6 +41,14 @@ def test_shards_tile_the_file_at_line_ends(tmp_path_factory, lines, ended, size)
         assert path.read_bytes()[at:].startswith(line)
 
 
+def test_shards_may_be_parts_of_the_usual_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "SIZE", 40)
+    path = tmp_path / "lines"
+    path.write_bytes(b"12345678\n" * 9)
+    assert [cut.start for cut in shards.shards(path)] == [0, 45]
+    assert [cut.start for cut in shards.shards(path, parts=4)] == [0, 18, 36, 54, 72]
+
+
 @given(
     st.lists(st.integers(1, 5), max_size=12),
     st.lists(st.integers(0, 70), min_size=2, max_size=2).map(sorted),

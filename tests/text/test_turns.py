@@ -1,4 +1,4 @@
-"""Lines of many documents at once, against the function that cuts one document after the other."""
+"""Points of many documents at once, against the function that cuts one document after the other."""
 
 from collections import Counter
 
@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from confide.files.io import dump_lines
 from confide.specs import SplitSpec
 from confide.stages.split import points, written
+from confide.text.documents import Documents
 from confide.types import Record, Span
 
-SPEC = SplitSpec(corpus={"reader": "lines", "path": "x.jsonl"}, point="turn")
+CORPUS = {"reader": "lines", "path": "x.jsonl"}
 
 
 @st.composite
@@ -37,12 +38,17 @@ def records(draw):
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.lists(records(), max_size=6), st.dictionaries(st.just("d2"), st.just(3)))
-def test_turns_are_those_of_each_document(some, before):
+@given(
+    st.lists(records(), max_size=6),
+    st.dictionaries(st.just("d2"), st.just(3)),
+    st.sampled_from(["turn", "dialogue"]),
+)
+def test_points_are_those_of_each_document(some, before, point):
+    spec = SplitSpec(corpus=CORPUS, point=point)
     counts = dict(before)
     seen = Counter()
-    expected = b"".join(dump_lines(points(SPEC, record, counts, seen)) for record in some)
+    expected = b"".join(dump_lines(points(spec, record, counts, seen)) for record in some)
     counts_found = dict(before)
     seen_found = Counter()
-    assert written(SPEC, some, counts_found, seen_found) == expected
+    assert written(spec, Documents.of(some), counts_found, seen_found) == expected
     assert counts_found == counts and +seen_found == +seen

@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections import ChainMap, defaultdict
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from operator import itemgetter
@@ -26,12 +26,13 @@ import orjson
 from confide.corpora.shares import check_train
 from confide.errors import InputError
 from confide.files import columns, jsons
-from confide.files.buckets import DIGEST, KEYED, Buckets, apart, later
+from confide.files.buckets import DIGEST, KEYED, Buckets, later
 from confide.files.encodings import ENDS, Encoding, binary, byte_lines, codec_of, decoded
 from confide.files.io import Range, count_lines, is_short, size_of
 from confide.files.shards import scatter, shards
 from confide.specs import OwnSpec
 from confide.text.digests import digest
+from confide.text.documents import Documents
 from confide.types import SPLITS, Record, Span, SplitName
 
 KEYS = frozenset(("text", "doc", "author", "domain", "split", "spans"))
@@ -41,6 +42,8 @@ SYNTHETIC = b'{"synthetic":'  # how the first line of what `confide synthesize` 
 JSON = (".jsonl", ".json", ".ndjson")
 TABLES = (".csv", ".tsv", ".tab", ".parquet", ".arrow")  # which another reader takes
 AUTOMATIC = "line-"  # how the document name begins where a line gives none; every one is unique
+# A shard of the corpus is a quarter of others: what is made of it is several times as large.
+PARTS = 4
 TAKEN = re.compile(r"(?:doc-)*line-")  # given names that begin so are prefixed, to keep them apart
 
 Row = dict[str, Any]
@@ -84,7 +87,7 @@ class Body(NamedTuple):
 def line_shards(path: Path) -> Iterator[Shard]:
     """The shards of a file of lines."""
     number = 1
-    for shard in shards(path):
+    for shard in shards(path, PARTS):
         yield Shard(shard, number)
         number += 0 if shard.end is None else count_lines(shard.path, shard.start, shard.end)
 
@@ -288,7 +291,7 @@ class Together(NamedTuple):
 
     lines: list[Usual]
     objects: Objects
-    keys: list[int]  # as many as each surely has; -1: it has to be looked at closely
+    keys: np.ndarray  # as many as each surely has; -1: it has to be looked at closely
 
 
 def _together(form: Form, shard: Shard) -> Together | None:
@@ -307,7 +310,7 @@ def _together(form: Form, shard: Shard) -> Together | None:
     keys = _counted((before == ord('"')) & (behind == ord(":")), there.starts)
     close = ((before == ord(" ")) & (behind == ord(":"))) | (before == ord("\t"))
     keys[_counted(close | (before == ord("\r")), there.starts) > 0] = -1
-    return Together(usual, there, keys.tolist())
+    return Together(usual, there, keys)
 
 
 def _counted(places: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -374,7 +377,12 @@ class Places:
 
     def beneath(self) -> "Places":
         """A copy to add to; this one stays as it is."""
-        return Places(ChainMap({}, self.fixed), ChainMap({}, self.parent))
+        return Places(_beneath(self.fixed), _beneath(self.parent))
+
+
+def _beneath(known: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A copy to add to."""
+    return ChainMap({}, known) if known else {}
 
 
 def _hashed(spec: OwnSpec, group: str) -> SplitName:
@@ -387,18 +395,8 @@ def _hashed(spec: OwnSpec, group: str) -> SplitName:
 
 
 def _record(spec: OwnSpec, places: Places, line: Line, row: Row, body: Body) -> Record:
-    doc_name = row.get("doc")
     author = row.get("author")
-    doc = f"{AUTOMATIC}{line.number}"
-    node = f"l{line.number}"
-    split = row.get("split")
-    if doc_name is not None:
-        doc = _name(doc_name)
-        node = "d" + doc_name
-        split = split or places.fixed.get(doc_name)
-    if author is not None:
-        node = "a" + author
-    split = split or _hashed(spec, places.group(node))
+    doc, split = _placed(spec, places, line.number, row.get("doc"), author, row.get("split"))
     return Record(
         body.text,
         doc=doc,
@@ -408,6 +406,27 @@ def _record(spec: OwnSpec, places: Places, line: Line, row: Row, body: Body) -> 
         split=split,
         answers=body.answers,
     )
+
+
+def _placed(
+    spec: OwnSpec,
+    places: Places,
+    number: int,
+    doc_name: str | None,
+    author: str | None,
+    split: SplitName | None,
+) -> tuple[str, SplitName]:
+    """The name of a line's document, and the split that it is in."""
+    if doc_name is None:
+        doc = f"{AUTOMATIC}{number}"
+        node = f"l{number}"
+    else:
+        doc = _name(doc_name)
+        node = "d" + doc_name
+        split = split or places.fixed.get(doc_name)
+    if author is not None:
+        node = "a" + author
+    return doc, split or _hashed(spec, places.group(node))
 
 
 def _name(name: str) -> str:
@@ -466,9 +485,14 @@ def _said(
 ) -> tuple[np.ndarray, list[tuple[int, Said]]]:
     """Records KEYED of the names of documents in a shard, and notes of those that join authors."""
     named = list(_names(form, shard))
-    first, _ = apart(
-        lambda said: ((number, digested(_name(note[0]).encode())) for number, note in said), named
-    )
+    lines_of: dict[str, int] = {}
+    for number, (doc, _, _) in named:
+        lines_of.setdefault(doc, number)
+    first = np.zeros(len(lines_of), KEYED)
+    first["digest"] = [digested(_name(doc).encode()) for doc in lines_of]
+    first["at"] = list(lines_of.values())
+    if len(lines_of) == len(named):
+        return first, []  # no document has a second author
     return first, _joining([note for note in named if note[1][1:] != (None, None)])
 
 
@@ -537,44 +561,85 @@ def records(plan: Plan, shard: Shard) -> Iterator[Record]:
     Guarantees: no document is in two splits, and neither is an author, but for documents whose
     lines name their split. Errors: InputError names file, line and key, never the text.
     """
-    path = shard.range.path
-    spec = plan.spec
-    check_train(spec.valid, spec.test)
-    if plan.form.plain and path.suffix not in JSON:
+    there = _documents(plan, shard)
+    yield from _one_by_one(plan, shard) if there is None else there.records()
+
+
+def documents(plan: Plan, shard: Shard) -> Documents:
+    """The same records in columns."""
+    there = _documents(plan, shard)
+    return Documents.of(list(_one_by_one(plan, shard))) if there is None else there
+
+
+def _one_by_one(plan: Plan, shard: Shard) -> Iterator[Record]:
+    """Records of lines that are read one by one."""
+    if plan.form.plain and shard.range.path.suffix not in JSON:
         yield from _plain(plan, shard)
         return
     places = plan.places.beneath()
-    together = _together(plan.form, shard)
-    if together is not None:
-        yield from _records_together(plan, places, shard, together)
-        return
     for line, note in _notes(plan.form, shard):
         places.note(line, *note)
     for line in plan.form.rows(shard):
-        yield _record(spec, places, line, *_whole(plan.form, line))
+        yield _record(plan.spec, places, line, *_whole(plan.form, line))
 
 
-def _records_together(
-    plan: Plan, places: Places, shard: Shard, together: Together
-) -> Iterator[Record]:
-    """Records of lines that were read in one go; some of them are looked at closely yet."""
+def _documents(plan: Plan, shard: Shard) -> Documents | None:
+    """The records of a shard whose lines can be read in one go; None for any other."""
     path = shard.range.path
-    rows = list(map(_row, together.lines))
-    for number, row in enumerate(rows, shard.number):
-        doc = row.get("doc")
-        if doc is not None and (row.get("author") is not None or row.get("split") is not None):
-            line = Line(path, number, b"")
-            places.note(line, doc, row.get("author"), row.get("split"))
-    content, starts = together.objects
-    places_of = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
-    every = zip(together.lines, rows, together.keys, places_of, strict=True)
-    for number, (usual, row, keys, (start, end)) in enumerate(every, shard.number):
-        body = _usual_body(usual) if keys == _keys(usual, row) else None
-        if body is not None:
-            yield _record(plan.spec, places, Line(path, number, b""), row, body)
-        else:
-            line = Line(path, number, content[start:end].rstrip(b"\r\n"))
-            yield _record(plan.spec, places, line, *_whole(plan.form, line))
+    check_train(plan.spec.valid, plan.spec.test)
+    is_plain = plan.form.plain and path.suffix not in JSON
+    together = None if is_plain else _together(plan.form, shard)
+    if together is None:
+        return None
+    columns = [_column(together.lines, name) for name in ROW]
+    names, authors, domains, splits = (values for values, _ in columns)
+    numbers = range(shard.number, shard.number + len(names))
+    said = list(zip(numbers, names, authors, splits, strict=True))
+    places = plan.places.beneath()
+    for number, name, author, split in said:
+        if name is not None and (author is not None or split is not None):
+            places.note(Line(path, number, b""), name, author, split)
+    placed = [_placed(plan.spec, places, *some) for some in said]
+    spans, has_spans = _column(together.lines, "spans")
+    read_ = Documents(
+        texts=[line.text for line in together.lines],
+        names=[name for name, _ in placed],
+        authors=authors,
+        domains=domains,
+        spans=[some or () for some in spans],
+        splits=[split for _, split in placed],
+        answers=[None] * len(placed),
+    )
+    keys = 1 + has_spans + sum(there for _, there in columns)
+    try:
+        close = np.flatnonzero((together.keys != keys) | ~read_.in_order)
+    except OverflowError:
+        return None
+    return _looked_at(plan, shard, together.objects, read_, close.tolist())
+
+
+def _looked_at(
+    plan: Plan, shard: Shard, objects_: Objects, read_: Documents, close: list[int]
+) -> Documents:
+    """Documents of lines some of which have to be looked at closely yet: spans may be no spans."""
+    if not close:
+        return read_
+    spans = list(read_.spans)
+    for number in close:
+        first, last = objects_.starts[number : number + 2]
+        content = objects_.content[first:last].rstrip(b"\r\n")
+        _, body = _whole(plan.form, Line(shard.range.path, shard.number + number, content))
+        spans[number] = [span[:3] for span in body.spans]
+    return replace(read_, spans=spans)
+
+
+def _column(lines: list[Usual], name: str) -> tuple[list[Any], np.ndarray]:
+    """What each line has of a key, None where it has nothing, and (N,) bool whether it has it."""
+    values = [getattr(line, name) for line in lines]
+    there = np.array([value is not msgspec.UNSET for value in values], bool)
+    if there.all():
+        return values, there
+    return [None if value is msgspec.UNSET else value for value in values], there
 
 
 def _whole(form: Form, line: Line) -> tuple[Row, Body]:

@@ -4,7 +4,7 @@ Arrow's own conversions load pandas, which takes longer than a stage takes for a
 """
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Sized
 from functools import cache
 
 import numpy as np
@@ -44,11 +44,18 @@ def booleans(values: np.ndarray) -> pa.BooleanArray:
 
 def texts(values: Sequence[str]) -> pa.StringArray:
     """Texts as a column."""
-    encoded = [value.encode() for value in values]
-    edges = np.zeros(len(encoded) + 1, np.int32)
-    np.cumsum(np.fromiter(map(len, encoded), np.int32, len(encoded)), out=edges[1:])
-    content = pa.py_buffer(b"".join(encoded))
-    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(edges), content)
+    content, edges = encoded(values)
+    edges = pa.py_buffer(edges.astype(np.int32))
+    return pa.StringArray.from_buffers(len(values), edges, pa.py_buffer(content))
+
+
+def encoded(values: Sequence[str]) -> tuple[bytes, np.ndarray]:
+    """The UTF-8 of texts, one after the other, and between which bytes (N + 1,) each stands."""
+    whole = "".join(values)
+    parts: Iterable[Sized] = values if whole.isascii() else (value.encode() for value in values)
+    edges = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, parts), np.int64, len(values)), out=edges[1:])
+    return whole.encode(), edges
 
 
 def slices(raw: bytes, start: np.ndarray, end: np.ndarray) -> pa.StringArray:

@@ -37,16 +37,19 @@ Result = TypeVar("Result")
 worker: Callable[[], Callable[[Any], Any]]
 
 
-def shards(path: Path) -> list[Range]:
+def shards(path: Path, parts: int = 1) -> list[Range]:
     """The file in ranges of SIZE bytes, each on to the end of its last line; at least one.
+
+    parts: of what SIZE is, where less memory serves better
 
     InputError if it cannot be read.
     """
+    length = max(1, SIZE // parts)
     with readable(path), open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         edges = [0]
-        while edges[-1] + SIZE < size:
-            edges.append(line_from(file, edges[-1] + SIZE))
+        while edges[-1] + length < size:
+            edges.append(line_from(file, edges[-1] + length))
     return [Range(path, *edge) for edge in zip(edges, [*edges[1:], None], strict=True)]
 
 

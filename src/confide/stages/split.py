@@ -22,6 +22,7 @@ from confide.files.io import dump_lines, write_pieces
 from confide.files.shards import no_collection, scatter
 from confide.specs import LinesSpec, MessagesSpec, SplitSpec, TableSpec
 from confide.text import turns as turns_of
+from confide.text.documents import Documents
 from confide.types import Record, Span
 
 Range = tuple[int, int]  # half-open, in characters of the document
@@ -146,23 +147,45 @@ def points(
     first = counts.get(record.doc, 0)
     more = answers(spec, record)
     rows = [
-        {
-            "key": f"{record.doc}:{number}",
-            "text": text,
-            "doc": record.doc,
-            "split": record.split,
-            "domain": record.domain,
-            "owner": record.author,
-            "gold": [tuple(span) for span in spans] if spans else (),
-            "canary": None,
-            **more,
-        }
+        _fields(
+            key=f"{record.doc}:{number}",
+            text=text,
+            doc=record.doc,
+            split=record.split,
+            domain=record.domain,
+            owner=record.author,
+            gold=[tuple(span) for span in spans] if spans else (),
+        )
+        | more
         for number, (text, spans) in enumerate(pieces(record, spec.point, spec.window), first)
     ]
     if not record.doc.startswith(AUTOMATIC):
         counts[record.doc] = first + len(rows)
     seen[record.split] += len(rows)
     return rows
+
+
+def _fields(
+    *,
+    key: str,
+    text: str,
+    doc: str,
+    split: str,
+    domain: str | None,
+    owner: str | None,
+    gold: Sequence[tuple[Any, ...]],
+) -> dict[str, Any]:
+    """Fields of a point, in the order in which they are written."""
+    return {
+        "key": key,
+        "text": text,
+        "doc": doc,
+        "split": split,
+        "domain": domain,
+        "owner": owner,
+        "gold": gold,
+        "canary": None,
+    }
 
 
 def answers(spec: SplitSpec, record: Record) -> dict[str, list[Range]]:
@@ -192,43 +215,80 @@ def cut(
     counts: dict[str, int] = {}
     parts: list[bytes | Record] = []
     seen: Counter[str] = Counter()
-    batch: list[Record] = []
     with no_collection():
-        for record in lines.records(plan, shard):
-            if plan.returns(record.doc):
-                parts += [written(spec, batch, counts, seen), record]
-                batch.clear()
-            else:
-                batch.append(record)
-        return [*parts, written(spec, batch, counts, seen)], seen
+        there = lines.documents(plan, shard)
+        start = 0
+        for number, name in enumerate(there.names if plan.returning else ()):
+            if plan.returns(name):
+                before = there.part(start, number)
+                parts += [written(spec, before, counts, seen), there.record(number)]
+                start = number + 1
+        return [*parts, written(spec, there.part(start, len(there)), counts, seen)], seen
 
 
-def written(
-    spec: SplitSpec, records: Sequence[Record], counts: dict[str, int], seen: Counter[str]
-) -> bytes:
+def written(spec: SplitSpec, there: Documents, counts: dict[str, int], seen: Counter[str]) -> bytes:
     """Lines of the output for documents: those that can be are cut at once, others one by one."""
-    if spec.point != "turn":
-        return b"".join(dump_lines(points(spec, record, counts, seen)) for record in records)
-    names = Counter(record.doc for record in records)
-    once = [names[record.doc] == 1 for record in records]
-    together = (turns_of.plain(records) & np.array(once, bool)).tolist()
-    some = [record for record, plain in zip(records, together, strict=True) if plain]
-    if not some:
-        return b"".join(dump_lines(points(spec, record, counts, seen)) for record in records)
-    cut_ = turns_of.cut(some, [counts.get(record.doc, 0) for record in some])
+    if not len(there):
+        return b""
+    if spec.point == "turn":
+        return _turns(spec, there, counts, seen)
+    if spec.point == "dialogue":
+        return _dialogues(spec, there, counts, seen)
+    return b"".join(dump_lines(points(spec, record, counts, seen)) for record in there.records())
+
+
+def _turns(spec: SplitSpec, there: Documents, counts: dict[str, int], seen: Counter[str]) -> bytes:
+    """Lines of the output for documents whose points are lines."""
+    names = Counter(there.names)
+    once = np.array([names[name] == 1 for name in there.names], bool)
+    together = turns_of.plain(there) & once
+    first = [counts.get(name, 0) for name in there.names]
+    cut_ = turns_of.cut(there, together, first)
+    rest = zip(there.names, there.splits, first, cut_.counts, strict=True)
+    for name, split_, before, more in rest:
+        seen[split_] += more
+        if not name.startswith(AUTOMATIC):
+            counts[name] = before + more
+    if together.all():
+        return cut_.content
     content = memoryview(cut_.content)
     pieces: list[bytes | memoryview] = []
-    number = 0
-    for record, plain in zip(records, together, strict=True):
-        if not plain:
-            pieces.append(dump_lines(points(spec, record, counts, seen)))
+    edge = 0
+    for number in np.flatnonzero(~together).tolist():
+        pieces.append(content[edge : cut_.edges[number]])
+        pieces.append(dump_lines(points(spec, there.record(number), counts, seen)))
+        edge = cut_.edges[number]
+    return b"".join([*pieces, content[edge:]])
+
+
+def _dialogues(
+    spec: SplitSpec, there: Documents, counts: dict[str, int], seen: Counter[str]
+) -> bytes:
+    """Lines of the output for documents that are points themselves."""
+    as_they_are = there.in_order & there.certain
+    output = bytearray()
+    for number, as_it_is in enumerate(as_they_are.tolist()):
+        text = there.texts[number]
+        if not as_it_is or not text or text != text.strip() or there.answers[number] is not None:
+            output += dump_lines(points(spec, there.record(number), counts, seen))
             continue
-        pieces.append(content[cut_.edges[number] : cut_.edges[number + 1]])
-        if not record.doc.startswith(AUTOMATIC):
-            counts[record.doc] = counts.get(record.doc, 0) + cut_.counts[number]
-        seen[record.split] += cut_.counts[number]
-        number += 1
-    return b"".join(pieces)
+        name = there.names[number]
+        split_ = there.splits[number]
+        before = counts.get(name, 0)
+        row = _fields(
+            key=f"{name}:{before}",
+            text=text,
+            doc=name,
+            split=split_,
+            domain=there.domains[number],
+            owner=there.authors[number],
+            gold=[(span[0], span[1], span[2], 1.0) for span in there.spans[number]],
+        )
+        output += dump_lines([row])
+        if not name.startswith(AUTOMATIC):
+            counts[name] = before + 1
+        seen[split_] += 1
+    return bytes(output)
 
 
 def cuts(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from confide.files import arrays
-from confide.types import Record
+from confide.text.documents import Documents
 
 NEWLINE = ord("\n")
 SPACE = ord(" ")
@@ -21,7 +21,10 @@ SPACE = ord(" ")
 # shard at once has to be less than two gigabytes.
 LONGEST_TEXT = 1 << 20
 LONGEST_NAMES = 200
-ODD = r"[^ !#-\[\]-~\n]"  # what is escaped in JSON, or is beyond ASCII
+# A table for `bytes.translate`: 1 for what is escaped in JSON, or is beyond ASCII.
+ODD = bytes(
+    chr(byte) not in "\n !" and not (35 <= byte <= 126 and byte != 92) for byte in range(256)
+)
 
 
 @dataclass(frozen=True)
@@ -33,38 +36,43 @@ class Written:
     edges: list[int]  # (D + 1,)
 
 
-def plain(records: Sequence[Record]) -> np.ndarray:
+def plain(documents: Documents) -> np.ndarray:
     """(D,) bool: documents that can be cut here."""
-    texts = arrays.texts([record.text for record in records])
-    found = ~arrays.from_booleans(pc.match_substring_regex(texts, ODD))
-    for number, record in enumerate(records):
-        if record.answers is not None or any(span.score != 1.0 for span in record.spans):
-            found[number] = False
-        names = (record.doc, record.domain or "", record.author or "")
-        if len(record.text) > LONGEST_TEXT or sum(map(len, names)) > LONGEST_NAMES:
-            found[number] = False
-    return found
+    content, edges = arrays.encoded(documents.texts)
+    odd = np.flatnonzero(np.frombuffer(content.translate(ODD), bool))
+    found = documents.certain & (np.diff(edges) <= LONGEST_TEXT)
+    found[np.searchsorted(edges[1:], odd, side="right")] = False
+    names = zip(documents.names, documents.domains, documents.authors, strict=True)
+    lengths = [len(name) + len(domain or "") + len(author or "") for name, domain, author in names]
+    no_answers = [answers is None for answers in documents.answers]
+    return found & (np.array(lengths) <= LONGEST_NAMES) & np.array(no_answers, bool)
 
 
-def cut(records: Sequence[Record], first: Sequence[int]) -> Written:
-    """Points of documents that are `plain`, numbered from `first` on (D,)."""
-    raw = "\n".join([record.text for record in records]).encode()
-    sizes = np.fromiter((len(record.text) for record in records), np.int64, len(records)) + 1
+def cut(documents: Documents, chosen: np.ndarray, first: Sequence[int]) -> Written:
+    """Points of chosen documents (D,), which are `plain`, numbered from `first` on (D,).
+
+    The others have no lines here.
+    """
+    texts = [
+        text if there else "" for text, there in zip(documents.texts, chosen.tolist(), strict=True)
+    ]
+    raw = "\n".join(texts).encode()
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts)) + 1
     begins = np.cumsum(sizes) - sizes
     start, end = _lines(raw)
     document = np.searchsorted(begins, start, side="right") - 1
-    counts = np.bincount(document, minlength=len(records))
+    counts = np.bincount(document, minlength=len(texts))
     number = np.arange(len(start)) - (np.cumsum(counts) - counts)[document]
-    head, tail = zip(*map(_around, records), strict=True)
     which = arrays.integers(document)
+    heads, tails = _around(documents)
     content, edges = arrays.joined(
-        arrays.texts(head).take(which),
+        heads.take(which),
         arrays.digits(number + np.array(first, np.int64)[document]),
         '","text":"',
         arrays.slices(raw, start, end),
-        arrays.texts(tail).take(which),
-        _gold(records, begins, start, end),
-        ',"canary":null}\n',
+        tails.take(which),
+        _gold(documents, chosen, begins, start, end),
+        '],"canary":null}\n',
     )
     lines = np.append(0, np.cumsum(counts))
     return Written(content, counts.tolist(), edges[lines].tolist())
@@ -86,49 +94,53 @@ def _lines(raw: bytes) -> tuple[np.ndarray, np.ndarray]:
     return start[some], end[some]
 
 
-def _around(record: Record) -> tuple[str, str]:
-    """What stands in each point of a document before its number, and behind its text."""
-    fields = {
-        "doc": record.doc,
-        "split": record.split,
-        "domain": record.domain,
-        "owner": record.author,
-    }
-    doc = orjson.dumps(record.doc).decode()
-    return f'{{"key":{doc[:-1]}:', f'",{orjson.dumps(fields)[1:-1].decode()},"gold":'
+def _around(documents: Documents) -> tuple[pa.StringArray, pa.StringArray]:
+    """What stands in each point of a document before its number, and behind its text (D,)."""
+    places = list(zip(documents.splits, documents.domains, documents.authors, strict=True))
+    rest = {place: _rest(*place) for place in set(places)}
+    docs = [orjson.dumps(name).decode() for name in documents.names]
+    heads = [f'{{"key":{doc[:-1]}:' for doc in docs]
+    tails = [f'","doc":{doc},{rest[place]}' for doc, place in zip(docs, places, strict=True)]
+    return arrays.texts(heads), arrays.texts(tails)
+
+
+def _rest(split: str, domain: str | None, author: str | None) -> str:
+    """Other fields of a point, up to its gold spans."""
+    fields = {"split": split, "domain": domain, "owner": author}
+    return orjson.dumps(fields)[1:-1].decode() + ',"gold":['
 
 
 def _gold(
-    records: Sequence[Record], begins: np.ndarray, start: np.ndarray, end: np.ndarray
+    documents: Documents,
+    chosen: np.ndarray,
+    begins: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
 ) -> pa.StringArray:
-    """Gold spans of each line (L,), those that straddle lines cut."""
-    spans = [sorted(record.spans) for record in records]
-    flat = [span for some in spans for span in some]
-    base = np.repeat(begins, list(map(len, spans)))
-    begin, end_, names, _ = zip(*flat, strict=True) if flat else ((), (), (), ())
-    first = base + np.array(begin, np.int64)
-    last = base + np.array(end_, np.int64)
+    """Gold spans of each line (L,), without brackets; those that straddle lines are cut."""
+    gold = documents.gold
+    some = chosen[gold.document]
+    base = begins[gold.document[some]]
+    first = base + gold.start[some]
+    last = base + gold.end[some]
     from_line = np.searchsorted(end, first, side="right")
     to_line = np.searchsorted(start, last, side="left")
     counts = np.maximum(to_line - from_line, 0)
-    span = np.repeat(np.arange(len(flat)), counts)
+    span = np.repeat(np.arange(len(first)), counts)
     line = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts - from_line, counts)
     order = np.argsort(line, kind="stable")
     span = span[order]
     line = line[order]
-    known = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    labels = arrays.texts([orjson.dumps(name).decode() for name in known])
-    numbers = np.fromiter(map(known.__getitem__, names), np.int64, len(names))
+    names = arrays.texts(gold.labels).dictionary_encode()
+    labels = [f",{orjson.dumps(name).decode()},1.0]" for name in names.dictionary.to_pylist()]
+    number = arrays.from_integers(names.indices)[some][span]
     written = pc.binary_join_element_wise(
         arrays.text("["),
         arrays.digits(np.maximum(first[span], start[line]) - start[line]),
         arrays.text(","),
         arrays.digits(np.minimum(last[span], end[line]) - start[line]),
-        arrays.text(","),
-        labels.take(arrays.integers(numbers[span])),
-        arrays.text(",1.0]"),
+        arrays.texts(labels).take(arrays.integers(number)),
         arrays.text(""),
     )
     offsets = np.append(0, np.cumsum(np.bincount(line, minlength=len(start)))).astype(np.int32)
-    inner = pc.binary_join(arrays.lists(offsets, written), arrays.text(","))
-    return pc.binary_join_element_wise(arrays.text("["), inner, arrays.text("]"), arrays.text(""))
+    return pc.binary_join(arrays.lists(offsets, written), arrays.text(","))
