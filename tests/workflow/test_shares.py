@@ -1,0 +1,52 @@
+"""Stages in shares, on this machine: the bytes are those of one job, and a lost share is made again
+alone.
+"""
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
+
+COPIES = "data/work/sim/copies.jsonl"
+SPANS = "data/work/sim/g0.1/spans.jsonl"
+SHADOWS = "data/work/sim/shadows-few.safetensors"
+VIEWS = tuple(f"data/work/sim/g0.1-dedup/{view}.safetensors" for view in ("original", "redacted"))
+MADE = (COPIES, SPANS, *VIEWS, SHADOWS)
+IN_SHARES = ("--set-scatter", "shares=3", "shadows=3", "--notemp")
+
+
+@pytest.fixture(scope="module")
+def shared(fresh, tmp_path_factory):
+    """A project whose shares are kept, beside one without shares."""
+    folder = tmp_path_factory.mktemp("shares")
+    projects = {}
+    for name, options in {"one": (), "three": IN_SHARES}.items():
+        project = fresh.copy(folder / name)
+        project.edit("params.yaml", "few: { limit: 20, models: 4", "few: { limit: 20, models: 40")
+        project.snakemake(*MADE, "--cores", "2", *options)
+        projects[name] = project
+    return projects
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_bytes_are_those_of_one_job(shared, name):
+    one, three = (project.folder / name for project in shared.values())
+    assert three.read_bytes() == one.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("lost", "made", "jobs"),
+    [
+        ("data/work/sim/shares/copies/2-of-3.jsonl", COPIES, ("copies", "gather_copies")),
+        ("data/work/sim/g0.1/shares/2-of-3.jsonl", SPANS, ("redact_share", "gather_spans")),
+        (SHADOWS.replace(".", "/2-of-3."), SHADOWS, ("shadows_share", "gather_shadows")),
+    ],
+)
+def test_a_lost_share_is_made_again_alone(shared, tmp_path, lost, made, jobs):
+    project = shared["three"].copy(tmp_path / "project")
+    file = project.folder / made
+    whole = file.read_bytes()
+    (project.folder / lost).unlink()
+    file.unlink()
+    assert project.planned(made, *IN_SHARES) == dict.fromkeys(jobs, 1)
+    project.snakemake(made, "--cores", "2", *IN_SHARES)
+    assert file.read_bytes() == whole
