@@ -7,14 +7,18 @@ Both take the same steps on the same batches. In each round a stack of all that 
 time takes STEPS steps, then two ordinary models take theirs with fused AdamW and torch's LSTM, on
 `--threads`; times are stretched to all models. All have the vocabulary of the tokens that occur, as
 in the stage; "whole vocabulary" is the tokenizer's. "processor" is the time of all processes and
-threads together, which programs beside them disturb less. "whole" is the stage from texts to scores
-in two processes, with the settings of params.yaml but for --models; "peak_mb" is the memory of all
-of them, what they share counted once.
+threads together, which programs beside them disturb less. "whole" is what the workflow runs, from
+texts to scores, start-up included, with the settings of params.yaml but for --models: one job of
+two processes, or with --shares as many jobs of one process, two at a time, and the one that puts
+their files together. "peak_mb" is the memory of all of them, what they share counted once.
 """
 
 import os
+import subprocess
+import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
@@ -38,7 +42,7 @@ from confide.models.stacked import StackedLSTM, own_batches, train
 from confide.runtime.memory import keep_pages
 from confide.specs import LiraSpec, LSTMSpec, ShadowsSpec
 from confide.stages.plant import plant
-from confide.stages.shadows import compact, shadows, training_set
+from confide.stages.shadows import compact, training_set
 from confide.stages.split import split
 from confide.stages.tokenizer import tokenizer
 from confide.text.tokenizer import load
@@ -161,17 +165,39 @@ def steps(
     }
 
 
+def command(stage: str, *arguments: str | Path) -> None:
+    """A job as the workflow runs it: one thread in each process."""
+    program = Path(sys.executable).with_name("confide")
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run([program, stage, *arguments], env=environment, check=True)
+
+
+def train_all(spec: ShadowsSpec, points: Path, words: Path, output: Path, shares: int) -> None:
+    """The shadow models by one job of two processes, or by so many jobs, two at a time."""
+    given: list[str | Path] = ["--spec", spec.model_dump_json()]
+    given += ["--points", points, "--tokenizer", words]
+    if shares == 1:
+        command("shadows", *given, "--processes", "2", "--output", output)
+        return
+    parts = [output.with_name(f"{number + 1}-of-{shares}.safetensors") for number in range(shares)]
+
+    def train_share(part: Path) -> None:
+        command("shadows", *given, "--share", part.stem, "--processes", "1", "--output", part)
+
+    with ThreadPoolExecutor(2) as jobs_at_once:
+        list(jobs_at_once.map(train_share, parts))
+    command("gather_shadows", "--shares", *parts, "--output", output)
+
+
 def from_texts_to_scores(
-    spec: ShadowsSpec, points: Path, words: Path, output: Path
+    spec: ShadowsSpec, points: Path, words: Path, output: Path, shares: int
 ) -> dict[str, float]:
-    """Seconds and memory of the stage in two processes."""
+    """Seconds and memory of all jobs."""
     memory = Memory()
     memory.start()
     processor: list[float] = []
     begun = time.perf_counter()
-    counted(
-        lambda: shadows(spec, points=points, tokenizer=words, output=output, processes=2), processor
-    )()
+    counted(lambda: train_all(spec, points, words, output, shares), processor)()
     seconds = time.perf_counter() - begun
     return {"seconds": seconds, "processor": processor[0], "peak_mb": memory.peak_mb()}
 
@@ -205,6 +231,7 @@ def main() -> None:
         "--threads", type=int, default=1
     )  # beside other programs two wait for each other most of the time
     parser.add_argument("--models", type=int, default=256, help="of the whole stage")
+    parser.add_argument("--shares", type=int, default=1, help="jobs that train them")
     options = parser.parse_args()
     keep_pages()
     hardware = machine("torch", "numpy") | {"threads": options.threads}
@@ -221,8 +248,9 @@ def main() -> None:
         )
         spec = spec.model_copy(update={"models": options.models})
         output = Path(name) / "shadows.safetensors"
-        whole = from_texts_to_scores(spec, points, words, output)
+        whole = from_texts_to_scores(spec, points, words, output, options.shares)
         made = read(output, LiraSpec(kind="lira", shadows="tiny"))
+        whole |= {"shares": options.shares}
         whole |= {"models": len(made.seen), "candidates": len(made.member)} | leave_one_out(
             made.total, made.seen
         )

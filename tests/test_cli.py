@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from confide import cli
-from confide.errors import InputError
+from confide.errors import NO_MEMORY, InputError, is_lack_of_memory
 from confide.runtime import launch
 from confide.specs import RedactSpec, SplitSpec
 
@@ -292,6 +292,22 @@ def test_every_other_command_has_help(capsys, name):
 def test_specs_are_checked_against_their_own_class():
     with pytest.raises(InputError, match="policy"):
         cli.read_spec([RedactSpec], json.dumps(SPEC))
+
+
+@pytest.mark.parametrize("phrase", NO_MEMORY)
+def test_each_phrase_says_that_memory_lacks(phrase):
+    assert is_lack_of_memory(RuntimeError(f"Error: {phrase.capitalize()}."))
+    later = ValueError("not read")
+    later.__cause__ = RuntimeError(phrase)
+    assert is_lack_of_memory(later)
+
+
+def test_a_class_says_that_memory_lacks_whatever_its_message():
+    class OutOfMemoryError(RuntimeError):  # as PyTorch names it
+        pass
+
+    assert is_lack_of_memory(OutOfMemoryError()) and is_lack_of_memory(MemoryError())
+    assert not is_lack_of_memory(RuntimeError("shape mismatch"))
 
 
 @pytest.mark.parametrize(

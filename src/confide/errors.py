@@ -66,8 +66,12 @@ class Failure(Exception):
 
 
 def is_lack_of_memory(error: BaseException) -> bool:
-    """Whether an error, or one that it arose from, says that memory could not be had."""
-    if isinstance(error, MemoryError):
+    """Whether an error, or one that it arose from, says that memory could not be had.
+
+    On the CPU or on a GPU. PyTorch's own class of such errors is told by its name, so that PyTorch
+    is not imported.
+    """
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     said = str(error).lower()
     earlier = error.__cause__ or error.__context__

@@ -13,7 +13,7 @@ from confide.dp.mechanism import update
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.randomness import Stream
 from confide.dp.mechanism.update import exact_gradient, noisy_gradient, per_example
-from confide.errors import InputError
+from confide.errors import NO_MEMORY, InputError
 from confide.models import build
 from confide.models.batches import Batch
 from confide.models.head import IGNORE
@@ -200,6 +200,23 @@ def test_a_single_example_that_does_not_fit_is_one_clear_error(
         InputError, match=r"recipe\.physical_batch_size: one example alone does not fit"
     ):
         exact_gradient(model, [batch()], None, Budget(6))
+
+
+@pytest.mark.parametrize("phrase", NO_MEMORY)
+def test_a_batch_is_halved_whatever_says_that_memory_lacks(
+    model: nn.Module, monkeypatch: pytest.MonkeyPatch, phrase: str
+) -> None:
+    losses = update.token_losses
+
+    def scarce(model: nn.Module, batch: Batch, half: bool) -> Tensor:
+        if len(batch) > 3:
+            raise RuntimeError(f"{phrase.capitalize()} (errno 12)")
+        return losses(model, batch, half)
+
+    monkeypatch.setattr(update, "token_losses", scarce)
+    budget = Budget(6)
+    exact_gradient(model, [batch()], None, budget)
+    assert budget.size == 3
 
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from confide.errors import InputError
+from confide.errors import InputError, is_lack_of_memory
 from confide.specs import TrainSpec
 from confide.types import SPLITS, Partition, Step, View
 
@@ -77,9 +77,7 @@ def rehearsed(spec: TrainSpec, text: Text, vocab_size: int, bos: int) -> Rehears
     except InputError:  # of settings that do not fit, or a pretrained model that is not there
         return None
     except RuntimeError as error:
-        from confide.runtime.memory import out_of_memory
-
-        if not out_of_memory(error):
+        if not is_lack_of_memory(error):
             raise
         return None
 

@@ -31,9 +31,9 @@ GATES = [2, 0, 1, 3]
 class Trace(NamedTuple):
     """What reading a batch leaves behind for the way back."""
 
-    rows: Tensor  # (L, K, B) int64: row of each token in the K embeddings, one below the other
-    # (L + 1, K, B, E + H): what each step reads, its token's embedding and the state before it
-    states: Tensor
+    rows: Tensor  # (K, L * B) int64: row of each token in the K embeddings, one below the other
+    words: Tensor  # (K, L * B, E): the tokens' embeddings
+    states: Tensor  # (L + 1, K, B, H), from the zero state on
     gates: Tensor  # (L, K, B, 4H): candidate, input, forget, output after their nonlinearities
     cells: Tensor  # (L + 1, K, B, H), from the zero state on
     squashed: Tensor  # (L, K, B, H): tanh of the cells
@@ -114,7 +114,7 @@ class StackedLSTM:
         are all IGNORE has loss 0 and gradient 0.
         """
         trace = self._read(inputs)
-        losses, d_hidden = self._head(trace.states[1:, ..., self.embedding.shape[2] :], targets)
+        losses, d_hidden = self._head(trace.states[1:], targets)
         self._back(trace, d_hidden)
         return losses
 
@@ -124,33 +124,40 @@ class StackedLSTM:
         length, _, batch = inputs.shape
         new = self.embedding.new_empty
         size = self.head.shape[1]
-        rows = inputs + vocabulary * torch.arange(models, device=inputs.device).unsqueeze(1)
-        states = new(length + 1, models, batch, width + size)
-        gates = new(length, models, batch, 4 * size)
+        first_rows = vocabulary * torch.arange(models, device=inputs.device).unsqueeze(1)
+        rows = (inputs + first_rows).transpose(0, 1).flatten(1)
+        words = F.embedding(rows, self.embedding.view(-1, width))
+        # what words add to the gates at once; only what states add is left to the loop
+        by_words = torch.baddbmm(self.bias.unsqueeze(1), words, self.weight[:, :width])
+        gates = by_words.unflatten(1, (length, batch)).transpose(0, 1).contiguous()
+        states = new(length + 1, models, batch, size)
         cells = new(length + 1, models, batch, size)
         squashed = new(length, models, batch, size)
-        states[:-1, ..., :width] = F.embedding(rows, self.embedding.view(-1, width))
-        states[0, ..., width:] = 0
+        states[0] = 0
         cells[0] = 0
-        bias = self.bias.unsqueeze(1)
-        hidden = states[1:, ..., width:]
+        recurrent = self.weight[:, width:].clone()
+        # tanh(x) is 2 sigmoid(2x) - 1, which takes half as long and is the same to a rounding of 1
+        gates[..., :size] *= 2
+        recurrent[..., :size] *= 2
+        minus = new([]).fill_(-1)
         parts = (
             states[:-1],
             gates,
-            gates[..., size:],
             *gates.split(size, 3),
             cells[:-1],
             cells[1:],
             squashed,
-            hidden,
+            states[1:],
         )
-        for read, row, smooth, g, i, f, o, before, cell, tanh, after in _steps(*parts):
-            torch.baddbmm(bias, read, self.weight, out=row)
-            g.tanh_()
-            smooth.sigmoid_()
+        for read, row, g, i, f, o, before, cell, tanh, after in _steps(*parts):
+            row.baddbmm_(read, recurrent)
+            row.sigmoid_()
+            torch.add(minus, g, alpha=2, out=g)
             torch.mul(f, before, out=cell).addcmul_(i, g)
-            torch.mul(o, torch.tanh(cell, out=tanh), out=after)
-        return Trace(rows, states, gates, cells, squashed)
+            torch.mul(cell, 2, out=tanh).sigmoid_()
+            torch.add(minus, tanh, alpha=2, out=tanh)
+            torch.mul(o, tanh, out=after)
+        return Trace(rows, words, states, gates, cells, squashed)
 
     def _head(self, hidden: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Mean losses (K,) and their gradients by the hidden states (L, K, B, H).
@@ -203,27 +210,28 @@ class StackedLSTM:
         sigmoid_backward(trace.squashed, o, grad_input=by_o)
         through = torch.ops.aten.tanh_backward(o, trace.squashed)
         back = self.weight.transpose(1, 2).contiguous()
-        d_states = torch.empty_like(trace.states[:-1])
         d_before = torch.zeros_like(d_hidden[0])
         d_cell = torch.zeros_like(d_hidden[0])
         by_cell = d_gates[..., : 3 * size].unflatten(3, (3, size))
-        parts = d_hidden, through, f, by_cell, by_o, d_gates, d_states
-        for d_now, inner, forget, three, last, row, d_state in reversed(_steps(*parts)):
+        recurrent = back[..., width:].contiguous()
+        parts = d_hidden, through, f, by_cell, by_o, d_gates
+        for d_now, inner, forget, three, last, row in reversed(_steps(*parts)):
             d_now = d_before + d_now
             d_cell.addcmul_(d_now, inner)
             three *= d_cell.unsqueeze(2)
             last *= d_now
             d_cell *= forget
-            d_before = torch.bmm(row, back, out=d_state)[..., width:]
+            torch.bmm(row, recurrent, out=d_before)
         d_gates = d_gates.transpose(0, 1).flatten(1, 2)  # (K, L * B, 4H)
-        read = trace.states[:-1].transpose(0, 1).flatten(1, 2)  # (K, L * B, E + H)
-        self.weight.grad = torch.bmm(read.transpose(1, 2), d_gates)
+        states = trace.states[:-1].transpose(0, 1).flatten(1, 2)  # (K, L * B, H)
+        by_words = torch.bmm(trace.words.transpose(1, 2), d_gates)
+        by_states = torch.bmm(states.transpose(1, 2), d_gates)
+        self.weight.grad = torch.cat([by_words, by_states], dim=1)
         self.bias.grad = d_gates.sum(1)
-        rows = d_states[..., :width].contiguous()
-        count = self.embedding.shape[:2].numel()
-        # what autograd calls for an embedding; index_add_ would go row by row
-        flat = torch.ops.aten.embedding_dense_backward(rows, trace.rows, count, -1, False)
-        self.embedding.grad = flat.view_as(self.embedding)
+        d_words = torch.bmm(d_gates, back[..., :width])  # (K, L * B, E)
+        by_row = torch.zeros_like(self.embedding).flatten(0, 1)
+        by_row.index_add_(0, trace.rows.flatten(), d_words.flatten(0, 1))
+        self.embedding.grad = by_row.view_as(self.embedding)
 
 
 def _reordered(weights: Tensor, order: list[int]) -> Tensor:

@@ -163,14 +163,6 @@ def taken(function: Callable[[], object], device: str) -> int:
     return counted.peak
 
 
-def out_of_memory(error: BaseException) -> bool:
-    """Whether memory could not be had, on a GPU or on the CPU."""
-    is_known = isinstance(error, MemoryError | torch.OutOfMemoryError)
-    return is_known or any(
-        phrase in str(error) for phrase in ("can't allocate memory", "out of memory")
-    )
-
-
 class TooLarge(InputError):
     """One example alone does not fit into memory."""
 
@@ -218,7 +210,7 @@ class Budget:
                 waiting.pop(0)
                 continue
             except RuntimeError as error:
-                if not (self.halves and out_of_memory(error)):
+                if not (self.halves and is_lack_of_memory(error)):
                     raise
             self._halve(len(waiting[0]), waiting[0].length)
             waiting = [

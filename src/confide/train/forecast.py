@@ -14,11 +14,12 @@ import numpy as np
 import torch
 
 from confide.dp.mechanism.update import per_example, summed
+from confide.errors import is_lack_of_memory
 from confide.models import trainable
 from confide.models.batches import Batch
 from confide.models.sharding import in_memory, is_divided, moved
 from confide.output.escaping import warn
-from confide.runtime.memory import free, out_of_memory, taken
+from confide.runtime.memory import free, taken
 from confide.specs import TrainSpec
 from confide.train.averages import Averages
 from confide.train.evaluation import at_once, read
@@ -76,7 +77,7 @@ def announce(job: Job, epochs: Epochs) -> None:
     try:
         expected = forecast(job, epochs)
     except RuntimeError as error:
-        if not out_of_memory(error):
+        if not is_lack_of_memory(error):
             raise
         warn(f"{job.spec.run}: two examples of the greatest length do not fit into memory")
         return
