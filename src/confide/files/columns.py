@@ -454,7 +454,7 @@ class Points:
 
         Where it is nowhere in the lines, texts are not looked at.
         """
-        if self.lines.only_short_escapes and string.encode() not in self.lines.raw:
+        if self.lines.only_short_escapes and not _holds(self.lines.raw, string.encode()):
             return np.zeros(len(self), bool)
         return arrays.from_booleans(pc.match_substring(self.texts, string))
 
@@ -486,6 +486,11 @@ class Points:
         if self.lines.ascii:
             return self.sizes
         return arrays.from_integers(pc.utf8_length(self.texts))
+
+
+def _holds(raw: bytes, string: bytes) -> bool:
+    """Whether a string stands in the lines; a byte alone is found many times as fast."""
+    return string[:1] in raw and string in raw
 
 
 def points(shard: Range, longest: int | None = None) -> Points:
