@@ -48,6 +48,8 @@ def tokens_of(
 ) -> pa.BinaryArray:
     """Token ids of each text, packed; `encode` gives them for texts that are looked at alone."""
     odd = _odd(tokenizer, texts)
+    if not odd.any():
+        return _of_words(tokenizer, texts)
     together = _of_words(tokenizer, texts.filter(arrays.booleans(~odd)))
     alone = arrays.binaries(list(map(encode, texts.filter(arrays.booleans(odd)).to_pylist())))
     places = np.empty(len(texts), np.int64)
@@ -76,6 +78,8 @@ def _of_words(tokenizer: Tokenizer, texts: pa.StringArray) -> pa.BinaryArray:
     """
     content, edges = arrays.content_of(pc.replace_substring(texts, MASK, HOLE))
     ends = np.flatnonzero(np.frombuffer(content, np.uint8) == ord("\n")) + 1
+    if not len(ends):
+        return _of_lines(tokenizer, arrays.between(content, edges))
     line_edges = np.sort(np.concatenate([edges, ends]), kind="stable")  # some lines are empty
     lines = arrays.between(content, line_edges).dictionary_encode()
     packed = _of_lines(tokenizer, lines.dictionary).take(lines.indices)
