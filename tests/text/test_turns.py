@@ -1,7 +1,9 @@
 """Points of many documents at once, against the function that cuts one document after the other."""
 
 from collections import Counter
+from dataclasses import replace
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,14 +43,25 @@ def records(draw):
 @given(
     st.lists(records(), max_size=6),
     st.dictionaries(st.just("d2"), st.just(3)),
-    st.sampled_from(["turn", "dialogue"]),
+    st.sampled_from(["turn", "dialogue", "sentence"]),
+    st.sets(st.sampled_from(["doc-1", "d2"])),
 )
-def test_points_are_those_of_each_document(some, before, point):
+def test_points_are_those_of_each_document(some, before, point, names):
     spec = SplitSpec(corpus=CORPUS, point=point)
+    returning = [record.doc in names for record in some]
     counts = dict(before)
     seen = Counter()
-    expected = b"".join(dump_lines(points(spec, record, counts, seen)) for record in some)
+    expected = [b""]
+    for record, returns in zip(some, returning, strict=True):
+        if returns:
+            expected += [replace(record, spans=tuple(sorted(record.spans))), b""]
+        else:
+            expected[-1] += dump_lines(points(spec, record, counts, seen))
     counts_found = dict(before)
     seen_found = Counter()
-    assert written(spec, Documents.of(some), counts_found, seen_found) == expected
-    assert counts_found == counts and +seen_found == +seen
+    there = Documents.of(some)
+    found = written(spec, there, np.array(returning, bool), counts_found, seen_found)
+    assert found == expected
+    cut = {name: counts_found[name] for name in counts_found if name not in names}
+    assert cut == {name: counts[name] for name in counts if name not in names}
+    assert +seen_found == +seen

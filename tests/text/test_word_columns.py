@@ -28,14 +28,17 @@ signs = st.text(st.sampled_from("ab Z12345 .,-<\n\t'é"), max_size=20)
 @settings(deadline=None, max_examples=150)
 @given(
     st.lists(
-        signs | st.sampled_from(["", " ", "a b", "12345678", "x <MASK> 1", "it's", "a<end>b"]),
+        signs
+        | st.sampled_from(
+            ["", " ", "a b", "12345678", "x <MASK> 1", "it's", "a<end>b", "\na b\nc 12\na b\n"]
+        ),
         max_size=8,
     )
 )
 def test_tokens_are_those_of_each_text(tokenizer, texts):
     found = tokens_of(tokenizer, tokenizer.packed, arrays.texts(texts))
     which = np.array([*range(len(texts)), *range(0, len(texts), 2)], np.int64)
-    ids, counts = laid_out(found, which)
+    ids, counts = laid_out(found, arrays.integers(which))
     expected = [tokenizer.encode(texts[number]) for number in which]
     assert np.split(ids, np.cumsum(counts)[:-1]) if len(which) else not len(ids)
     assert counts.tolist() == list(map(len, expected))

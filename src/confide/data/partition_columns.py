@@ -149,7 +149,8 @@ def views_of(tokenizer: Tokenizer, encode: Encode, *columns: pa.StringArray) -> 
     encoded = pa.chunked_array(columns).combine_chunks().dictionary_encode()
     tokens = tokens_of(tokenizer, encode, encoded.dictionary)
     views = []
-    for which in np.split(arrays.from_integers(encoded.indices), len(columns)):
-        ids, counts = laid_out(tokens, which)
+    size = len(columns[0])
+    for number in range(len(columns)):
+        ids, counts = laid_out(tokens, encoded.indices.slice(number * size, size))
         views.append(View(ids, starts_of(counts), private=ids == tokenizer.mask_id))
     return views

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from confide.errors import InputError
+from confide.files import arrays
 from confide.files.rows import Copy, Found, Join
 from confide.policies import hidden, merged_masks, merged_ranges, moved, redacted_text
 from confide.specs import PartitionSpec
@@ -397,10 +398,11 @@ def _covered(
 
 def overlapping(edges: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
     """(T,) bool: tokens between edges (T + 1,) that share a byte with one of some ranges."""
-    change = np.zeros(len(edges), np.int64)
-    np.add.at(change, np.searchsorted(edges[1:], first, side="right"), 1)
-    np.add.at(change, np.searchsorted(edges[:-1], last, side="left"), -1)
-    return np.cumsum(change)[:-1] > 0
+    from_token = np.searchsorted(edges[1:], first, side="right")
+    to_token = np.searchsorted(edges[:-1], last, side="left")
+    overlaps = np.zeros(len(edges) - 1, bool)
+    overlaps[arrays.runs(from_token, to_token - from_token)] = True
+    return overlaps
 
 
 def byte_of(text: str, character: int) -> int:

@@ -44,9 +44,7 @@ def booleans(values: np.ndarray) -> pa.BooleanArray:
 
 def texts(values: Sequence[str]) -> pa.StringArray:
     """Texts as a column."""
-    content, edges = encoded(values)
-    edges = pa.py_buffer(edges.astype(np.int32))
-    return pa.StringArray.from_buffers(len(values), edges, pa.py_buffer(content))
+    return between(*encoded(values))
 
 
 def encoded(values: Sequence[str]) -> tuple[bytes, np.ndarray]:
@@ -56,6 +54,40 @@ def encoded(values: Sequence[str]) -> tuple[bytes, np.ndarray]:
     edges = np.zeros(len(values) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, parts), np.int64, len(values)), out=edges[1:])
     return whole.encode(), edges
+
+
+def binaries(values: Sequence[bytes]) -> pa.BinaryArray:
+    """Bytes as a column."""
+    edges = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(np.fromiter(map(len, values), np.int32, len(values)), out=edges[1:])
+    buffers = [None, pa.py_buffer(edges), pa.py_buffer(b"".join(values))]
+    return pa.Array.from_buffers(pa.binary(), len(values), buffers)
+
+
+def runs_of(values: pa.BinaryArray, edges: np.ndarray) -> pa.BinaryArray:
+    """Runs of consecutive values put together, those between edges (N + 1,)."""
+    offsets = pa.py_buffer(_offsets(values)[edges])
+    return pa.Array.from_buffers(pa.binary(), len(edges) - 1, [None, offsets, values.buffers()[2]])
+
+
+def packed_integers(values: pa.BinaryArray) -> tuple[np.ndarray, np.ndarray]:
+    """The int32 that are packed in values, one after the other, and how many each has (N,)."""
+    offsets = _offsets(values) // np.int32().itemsize
+    content = values.buffers()[2]
+    last = int(offsets[-1])
+    every = np.frombuffer(content or b"", np.int32, count=last)
+    return every[offsets[0] :], np.diff(offsets)
+
+
+def _offsets(values: pa.StringArray | pa.BinaryArray) -> np.ndarray:
+    """(N + 1,) int32: between which bytes each stands."""
+    return np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1]
+
+
+def between(content: bytes, edges: np.ndarray) -> pa.StringArray:
+    """Texts that stand in UTF-8 one after the other, between edges (N + 1,)."""
+    offsets = pa.py_buffer(edges.astype(np.int32))
+    return pa.StringArray.from_buffers(len(edges) - 1, offsets, pa.py_buffer(content))
 
 
 def slices(raw: bytes, start: np.ndarray, end: np.ndarray) -> pa.StringArray:
@@ -76,9 +108,8 @@ def runs(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 def content_of(values: pa.StringArray) -> tuple[bytes, np.ndarray]:
     """The UTF-8 of texts, one after the other, and between which bytes (N + 1,) each stands."""
-    edges = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1]
     content = values.buffers()[2]
-    return b"" if content is None else content.to_pybytes(), edges.astype(np.int64)
+    return b"" if content is None else content.to_pybytes(), _offsets(values).astype(np.int64)
 
 
 def from_integers(values: pa.Array) -> np.ndarray:

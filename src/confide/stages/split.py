@@ -212,36 +212,49 @@ def cut(
 
     Documents that other shards hold, too, are still records.
     """
-    counts: dict[str, int] = {}
-    parts: list[bytes | Record] = []
     seen: Counter[str] = Counter()
     with no_collection():
         there = lines.documents(plan, shard)
-        start = 0
-        for number, name in enumerate(there.names if plan.returning else ()):
-            if plan.returns(name):
-                before = there.part(start, number)
-                parts += [written(spec, before, counts, seen), there.record(number)]
-                start = number + 1
-        return [*parts, written(spec, there.part(start, len(there)), counts, seen)], seen
+        returning = np.zeros(len(there), bool)
+        if plan.returning:
+            returning[:] = list(map(plan.returns, there.names))
+        return written(spec, there, returning, {}, seen), seen
 
 
-def written(spec: SplitSpec, there: Documents, counts: dict[str, int], seen: Counter[str]) -> bytes:
-    """Lines of the output for documents: those that can be are cut at once, others one by one."""
-    if not len(there):
-        return b""
-    if spec.point == "turn":
-        return _turns(spec, there, counts, seen)
-    if spec.point == "dialogue":
-        return _dialogues(spec, there, counts, seen)
-    return b"".join(dump_lines(points(spec, record, counts, seen)) for record in there.records())
+def written(
+    spec: SplitSpec,
+    there: Documents,
+    returning: np.ndarray,
+    counts: dict[str, int],
+    seen: Counter[str],
+) -> list[bytes | Record]:
+    """Lines of the output for documents; those that are `returning` (D,) bool stay records."""
+    pieces_of = {"turn": _turns, "dialogue": _dialogues}.get(spec.point, _one_by_one)
+    parts: list[bytes | Record] = []
+    run: list[bytes | memoryview] = []
+    for piece in pieces_of(spec, there, returning, counts, seen):
+        if isinstance(piece, Record):
+            parts += [b"".join(run), piece]
+            run = []
+        else:
+            run.append(piece)
+    return [*parts, b"".join(run)]
 
 
-def _turns(spec: SplitSpec, there: Documents, counts: dict[str, int], seen: Counter[str]) -> bytes:
-    """Lines of the output for documents whose points are lines."""
+Pieces = Iterator[bytes | memoryview | Record]  # of the output, or documents that return
+
+
+def _turns(
+    spec: SplitSpec,
+    there: Documents,
+    returning: np.ndarray,
+    counts: dict[str, int],
+    seen: Counter[str],
+) -> Pieces:
+    """Documents whose points are lines: those that can be are cut at once, others one by one."""
     names = Counter(there.names)
     once = np.array([names[name] == 1 for name in there.names], bool)
-    together = turns_of.plain(there) & once
+    together = turns_of.plain(there) & once & ~returning
     first = [counts.get(name, 0) for name in there.names]
     cut_ = turns_of.cut(there, together, first)
     rest = zip(there.names, there.splits, first, cut_.counts, strict=True)
@@ -250,27 +263,44 @@ def _turns(spec: SplitSpec, there: Documents, counts: dict[str, int], seen: Coun
         if not name.startswith(AUTOMATIC):
             counts[name] = before + more
     if together.all():
-        return cut_.content
+        yield cut_.content
+        return
     content = memoryview(cut_.content)
-    pieces: list[bytes | memoryview] = []
     edge = 0
     for number in np.flatnonzero(~together).tolist():
-        pieces.append(content[edge : cut_.edges[number]])
-        pieces.append(dump_lines(points(spec, there.record(number), counts, seen)))
+        yield content[edge : cut_.edges[number]]
+        record = there.record(number)
+        yield record if returning[number] else dump_lines(points(spec, record, counts, seen))
         edge = cut_.edges[number]
-    return b"".join([*pieces, content[edge:]])
+    yield content[edge:]
+
+
+def _one_by_one(
+    spec: SplitSpec,
+    there: Documents,
+    returning: np.ndarray,
+    counts: dict[str, int],
+    seen: Counter[str],
+) -> Pieces:
+    """Documents that are cut one after the other."""
+    for record, returns in zip(there.records(), returning.tolist(), strict=True):
+        yield record if returns else dump_lines(points(spec, record, counts, seen))
 
 
 def _dialogues(
-    spec: SplitSpec, there: Documents, counts: dict[str, int], seen: Counter[str]
-) -> bytes:
-    """Lines of the output for documents that are points themselves."""
-    as_they_are = there.in_order & there.certain
-    output = bytearray()
+    spec: SplitSpec,
+    there: Documents,
+    returning: np.ndarray,
+    counts: dict[str, int],
+    seen: Counter[str],
+) -> Pieces:
+    """Documents that are points themselves."""
+    as_they_are = there.in_order & there.certain & ~returning
     for number, as_it_is in enumerate(as_they_are.tolist()):
         text = there.texts[number]
         if not as_it_is or not text or text != text.strip() or there.answers[number] is not None:
-            output += dump_lines(points(spec, there.record(number), counts, seen))
+            record = there.record(number)
+            yield record if returning[number] else dump_lines(points(spec, record, counts, seen))
             continue
         name = there.names[number]
         split_ = there.splits[number]
@@ -284,11 +314,10 @@ def _dialogues(
             owner=there.authors[number],
             gold=[(span[0], span[1], span[2], 1.0) for span in there.spans[number]],
         )
-        output += dump_lines([row])
+        yield dump_lines([row])
         if not name.startswith(AUTOMATIC):
             counts[name] = before + 1
         seen[split_] += 1
-    return bytes(output)
 
 
 def cuts(

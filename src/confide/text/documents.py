@@ -76,20 +76,6 @@ class Documents:
         """All of them."""
         return map(self.record, range(len(self)))
 
-    def part(self, first: int, last: int) -> "Documents":
-        """Those from one to before another."""
-        if last - first == len(self):
-            return self
-        return Documents(
-            texts=self.texts[first:last],
-            names=self.names[first:last],
-            authors=self.authors[first:last],
-            domains=self.domains[first:last],
-            spans=self.spans[first:last],
-            splits=self.splits[first:last],
-            answers=self.answers[first:last],
-        )
-
     @cached_property
     def gold(self) -> Gold:
         """All spans. OverflowError for a number of more than 64 bits."""

@@ -4,12 +4,11 @@ Texts of ASCII in which blanks stand alone are cut into words by the kinds of ne
 characters, just as the expression of the tokenizer cuts them (`tokenizer.py`); <MASK> is a word of
 its own. Any other text, and those of tokenizers that cut in another way, are left to
 `Tokenizer.packed`.
-Shapes: U texts, W words, T tokens.
+Shapes: U texts or lines, W words.
 """
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -44,37 +43,24 @@ def _kinds() -> bytes:
 KINDS = _kinds()
 
 
-@dataclass(frozen=True)
-class Tokens:
-    """Tokens of U texts: how many, and where they begin among all ids."""
-
-    ids: np.ndarray  # (T,) int32
-    starts: np.ndarray  # (U,) int64
-    counts: np.ndarray  # (U,) int64
-
-
 def tokens_of(
     tokenizer: Tokenizer, encode: Callable[[str], bytes], texts: pa.StringArray
-) -> Tokens:
-    """Token ids of each text; `encode` gives them packed for texts that are looked at alone."""
+) -> pa.BinaryArray:
+    """Token ids of each text, packed; `encode` gives them for texts that are looked at alone."""
     odd = _odd(tokenizer, texts)
-    packed = list(map(encode, texts.filter(arrays.booleans(odd)).to_pylist()))
-    alone = np.fromiter(map(len, packed), np.int64, len(packed)) // np.int32().itemsize
+    if not odd.any():
+        return _of_words(tokenizer, texts)
     together = _of_words(tokenizer, texts.filter(arrays.booleans(~odd)))
-    counts = np.empty(len(texts), np.int64)
-    starts = np.empty(len(texts), np.int64)
-    counts[~odd] = together.counts
-    starts[~odd] = together.starts
-    counts[odd] = alone
-    starts[odd] = len(together.ids) + np.cumsum(alone) - alone
-    ids = np.concatenate([together.ids, np.frombuffer(b"".join(packed), np.int32)])
-    return Tokens(ids, starts, counts)
+    alone = arrays.binaries(list(map(encode, texts.filter(arrays.booleans(odd)).to_pylist())))
+    places = np.empty(len(texts), np.int64)
+    places[~odd] = np.arange(len(together))
+    places[odd] = np.arange(len(together), len(texts))
+    return pa.concat_arrays([together, alone]).take(arrays.integers(places))
 
 
-def laid_out(tokens: Tokens, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def laid_out(packed: pa.BinaryArray, which: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Token ids of texts that are known by numbers (N,), and how many each has."""
-    counts = tokens.counts[which]
-    return tokens.ids[arrays.runs(tokens.starts[which], counts)], counts
+    return arrays.packed_integers(packed.take(which))
 
 
 def _odd(tokenizer: Tokenizer, texts: pa.StringArray) -> np.ndarray:
@@ -85,40 +71,46 @@ def _odd(tokenizer: Tokenizer, texts: pa.StringArray) -> np.ndarray:
     return arrays.from_booleans(pc.match_substring_regex(texts, "|".join([ODD, *others])))
 
 
-def _of_words(tokenizer: Tokenizer, texts: pa.StringArray) -> Tokens:
-    """Tokens of texts that are not odd, a batch of them after the other."""
+def _of_words(tokenizer: Tokenizer, texts: pa.StringArray) -> pa.BinaryArray:
+    """Tokens of texts that are not odd, each different line cut into words once.
+
+    A line end is a word of its own there, so that lines are cut as if each stood alone.
+    """
     content, edges = arrays.content_of(pc.replace_substring(texts, MASK, HOLE))
+    ends = np.flatnonzero(np.frombuffer(content, np.uint8) == ord("\n")) + 1
+    if not len(ends):
+        return _of_lines(tokenizer, arrays.between(content, edges))
+    line_edges = np.sort(np.concatenate([edges, ends]), kind="stable")  # some lines are empty
+    lines = arrays.between(content, line_edges).dictionary_encode()
+    packed = _of_lines(tokenizer, lines.dictionary).take(lines.indices)
+    return arrays.runs_of(packed, np.searchsorted(line_edges, edges))
+
+
+def _of_lines(tokenizer: Tokenizer, lines: pa.StringArray) -> pa.BinaryArray:
+    """Tokens of lines, a batch of them after the other."""
+    content, edges = arrays.content_of(lines)
     firsts = np.searchsorted(edges, np.arange(edges[0], edges[-1] + 1, BATCH))
-    bounds = [*dict.fromkeys(firsts.tolist()), len(texts)]
+    bounds = [*dict.fromkeys(firsts.tolist()), len(lines)]
     batches = [
         _of_batch(tokenizer, content[edges[first] : edges[last]], edges[first : last + 1])
         for first, last in pairwise(bounds)
     ]
-    counts = np.concatenate([counts for _, counts in batches])
-    ids = np.concatenate([ids for ids, _ in batches])
-    return Tokens(ids, np.cumsum(counts) - counts, counts)
+    return pa.concat_arrays(batches)
 
 
-def _of_batch(
-    tokenizer: Tokenizer, content: bytes, edges: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Tokens of texts that lie between edges (U + 1,), and how many each has."""
+def _of_batch(tokenizer: Tokenizer, content: bytes, edges: np.ndarray) -> pa.BinaryArray:
+    """Tokens of lines that lie between edges (U + 1,)."""
     edges = edges - edges[0]
     grouped = tokenizer.pattern is not None and "{1,3}" in tokenizer.pattern.pattern
     kinds = np.frombuffer(content.translate(KINDS), np.uint8)
     starts = word_starts(kinds, edges, grouped=grouped)
-    ends = pa.py_buffer(np.append(starts, edges[-1]).astype(np.int32))
-    words = pa.StringArray.from_buffers(len(starts), ends, pa.py_buffer(content))
-    words = words.dictionary_encode()
+    words = arrays.between(content, np.append(starts, edges[-1])).dictionary_encode()
     mask = packed_ids((tokenizer.mask_id,))
     packed = [
         mask if word == HOLE else tokenizer.words[word] for word in words.dictionary.to_pylist()
     ]
-    sizes = np.fromiter(map(len, packed), np.int64, len(packed)) // np.int32().itemsize
-    known = Tokens(np.frombuffer(b"".join(packed), np.int32), np.cumsum(sizes) - sizes, sizes)
-    ids, counts = laid_out(known, arrays.from_integers(words.indices))
-    tokens = np.append(0, np.cumsum(counts))[np.searchsorted(starts, edges)]
-    return ids, np.diff(tokens)
+    tokens = arrays.binaries(packed).take(words.indices)
+    return arrays.runs_of(tokens, np.searchsorted(starts, edges))
 
 
 def word_starts(kind: np.ndarray, edges: np.ndarray, *, grouped: bool) -> np.ndarray:
