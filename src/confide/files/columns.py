@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from confide.files import arrays
 from confide.files.io import Range, readable
-from confide.types import SPLITS
+from confide.types import MASK, SPLITS
 
 LARGEST = 64 << 20  # bytes of a shard: a longer one holds a line of text as long
 QUOTE = ord('"')
@@ -439,7 +439,11 @@ class Points:
 
     def named(self, start: str) -> np.ndarray:
         """(N,) bool: points of documents whose names begin so, in ASCII."""
-        return self.lines.has(start.encode(), self.doc.start)
+        expected = start.encode()
+        named = self.lines.bytes[self.doc.start] == expected[0]
+        places = np.flatnonzero(named)
+        named[places] = self.lines.has(expected, self.doc.start[places])
+        return named
 
     @cached_property
     def keys(self) -> pa.StringArray:
@@ -454,9 +458,18 @@ class Points:
 
         Where it is nowhere in the lines, texts are not looked at.
         """
-        if self.lines.only_short_escapes and string.encode() not in self.lines.raw:
+        raw = self.lines.raw
+        expected = string.encode()
+        # one byte is looked for ten times as fast as several
+        nowhere = expected[:1] not in raw or expected not in raw
+        if self.lines.only_short_escapes and nowhere:
             return np.zeros(len(self), bool)
         return arrays.from_booleans(pc.match_substring(self.texts, string))
+
+    @cached_property
+    def masked(self) -> np.ndarray:
+        """(N,) bool: points whose text holds <MASK>."""
+        return self.holding(MASK)
 
     @cached_property
     def plain(self) -> bool:
@@ -497,6 +510,21 @@ def points(shard: Range, longest: int | None = None) -> Points:
     raw = read(shard)
     if longest is not None and len(raw) > longest * raw.count(b"\n"):
         raise Unlike
+    return points_of(raw, shard.start)
+
+
+def points_at(shard: Range, at: np.ndarray) -> Points:
+    """Those points of a shard that begin at some bytes of the file, in another place; Unlike as
+    `points` has it.
+    """
+    raw = read(shard)
+    starts = (at - shard.start).tolist()
+    lines = [raw[start : raw.find(b"\n", start) + 1] for start in starts]
+    return points_of(b"".join(lines), 0)
+
+
+def points_of(raw: bytes, start: int) -> Points:
+    """The points that stand in lines which begin at a byte of a file."""
     lines = Lines(raw)
     key_end, text_end, doc_end = lines.first_ends(3)
     key = lines.between(lines.starts, b'{"key":"', key_end)
@@ -520,7 +548,7 @@ def points(shard: Range, longest: int | None = None) -> Points:
         raise Unlike
     read_ = Points(
         lines=lines,
-        at=lines.starts + shard.start,
+        at=lines.starts + start,
         key=key,
         text=text,
         doc=doc,
