@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide.files import buckets
+from confide.files import arrays, buckets
 from confide.files.buckets import KEYED, Buckets, Offsets
 from confide.files.io import Range
 
@@ -57,3 +57,11 @@ def test_offsets_are_gathered_in_ascending_runs(tmp_path_factory, pieces, larges
         offsets.gather(np.array(piece, np.int64) for piece in pieces)
     every = sorted(place for piece in pieces for place in piece)
     assert offsets.within(Range(tmp_path_factory.getbasetemp())).tolist() == every
+
+
+@given(st.lists(st.binary(min_size=3, max_size=3), max_size=20))
+def test_byte_strings_are_numbered_as_they_first_appear(values):
+    numbers, different = arrays.numbered(np.array(values, "S3"))
+    padded = [value.rstrip(b"\0") for value in values]
+    assert different.tolist() == list(dict.fromkeys(padded))
+    assert [different[number] for number in numbers] == padded

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from confide.files import arrays
 from confide.files.io import Range, size_of, unnamed
 from confide.files.shards import Result, scatter
 
@@ -195,7 +196,7 @@ def apart(look: Look, shard: Any) -> Apart:
 
 
 def later(records: np.ndarray) -> np.ndarray:
-    """All records, which are in order, but the first of each digest."""
-    order = np.argsort(records["digest"], kind="stable")
-    digests = records["digest"][order]
-    return records[np.sort(order[1:][digests[1:] == digests[:-1]])]
+    """All records but the first of each digest, in their order."""
+    digests, _ = arrays.numbered(records["digest"])
+    is_first = np.diff(np.maximum.accumulate(digests), prepend=-1) > 0
+    return records[~is_first]

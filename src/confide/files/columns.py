@@ -28,6 +28,7 @@ BACKSLASH = ord("\\")
 NEWLINE = ord("\n")
 # Bytes of a line on average: stages that read little of a point read longer ones faster by rows.
 LONG = 400
+SAMPLE = 1 << 16  # bytes by which lines are taken for long
 LONGEST = 256  # bytes of a string that is looked for alone
 DIGITS = 18  # of a number
 PADDING = b'"""' + bytes(29)  # behind the lines, so that quotes and words can be read at the end
@@ -504,11 +505,12 @@ class Points:
 def points(shard: Range, longest: int | None = None) -> Points:
     """The points of a shard; Unlike where one is not as `split` and `plant` write it.
 
-    Unlike, too, where a gold span reaches beyond its text, and where lines have more than `longest`
-    bytes on average: each byte is looked at, which a stage may have no need of.
+    Unlike, too, where a gold span reaches beyond its text, and where the first lines have more than
+    `longest` bytes on average: each byte is looked at, which a stage may have no need of.
     """
     raw = read(shard)
-    if longest is not None and len(raw) > longest * raw.count(b"\n"):
+    first = raw[:SAMPLE]
+    if longest is not None and len(first) > longest * first.count(b"\n"):
         raise Unlike
     return points_of(raw, shard.start)
 

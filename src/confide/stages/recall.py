@@ -89,24 +89,12 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
 
     Guarantees: only counts and rates are written, never a secret.
     """
-    ranges = shards(points)
-    folder = output.parent
-    size = size_of(points)
     digested = fresh()
     labels = spec.text.labels
-    count = Count()
-    strings = Everywhere(folder, size)
-    texts = Buckets(folder, size, KEYED)
-    copies = Offsets(folder)
-    for part, records, firsts in scatter(
-        lambda: partial(counted, digested, spans, labels), ranges, threads
-    ):
-        count.join(part)
-        strings.add(records)
-        texts.add(firsts)
-    copies.gather(texts.each(later_places, threads))
-    for records in scatter(lambda: partial(copied, digested, copies, labels), ranges, threads):
-        strings.add(records)
+    strings = Everywhere(output.parent, size_of(points))
+    count = count_into(
+        strings, digested, points=points, spans=spans, labels=labels, threads=threads
+    )
     by_label = strings.labels(threads)
     for label in labels or ():
         count.secrets.setdefault(label, Flags())
@@ -117,6 +105,36 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
     measured_on = {"terms": terms(spec.text, spec.redact), "reads": list(read_before(spec.reads))}
     measurement = summary(count, unique, strings.most(threads), spec.confidence)
     write_json(output, measured_on | measurement)
+
+
+def count_into(
+    strings: Everywhere,
+    digested: Callable[[bytes], bytes],
+    *,
+    points: Path,
+    spans: Path,
+    labels: list[str] | None,
+    threads: int,
+) -> Count:
+    """Count all training points, and add what is known of their secret strings.
+
+    Each shard is counted as if it were alone; then what was counted of texts that stand in an
+    earlier one is taken back.
+    """
+    ranges = shards(points)
+    count = Count()
+    texts = Buckets(strings.folder, size_of(points), KEYED)
+    for part, records, first in scatter(
+        lambda: partial(counted, digested, spans, labels), ranges, threads
+    ):
+        count.join(part)
+        strings.add(records)
+        texts.add(first)
+    copies = Offsets(strings.folder)
+    copies.gather(texts.each(later_places, threads))
+    for records in scatter(lambda: partial(copied, digested, copies, labels), ranges, threads):
+        strings.add(records)
+    return count
 
 
 def counted(

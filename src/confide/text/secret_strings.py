@@ -95,6 +95,7 @@ class Everywhere:
     """What is known of all secret strings of a corpus of a size in bytes, in unnamed files."""
 
     def __init__(self, folder: Path, size: int):
+        self.folder = folder
         self.places = Buckets(folder, size, PLACES)
         self.totals = Buckets(folder, size, TOTALS)
         self.flags = Buckets(folder, size, FLAGS)
