@@ -86,6 +86,31 @@ def test_a_part_of_a_file_is_read_with_the_places_of_the_whole(tmp_path):
     assert read.keys.to_pylist() == ["d:1"] and read.at.tolist() == [size]
 
 
+def row(number, **changed):
+    values = (f"d{number}:0", f"text {number}", f"d{number}", "train", None, None, [], None)
+    return dict(zip(FIELDS, values, strict=True)) | changed
+
+
+def test_some_points_are_read_by_the_bytes_at_which_they_begin(tmp_path):
+    path = tmp_path / "points"
+    rows = [row(number) for number in range(9)]
+    path.write_bytes(lines(rows))
+    shard = Range(path, len(lines(rows[:2])))
+    starts = columns.points(shard).at
+    read = columns.points_at(shard, starts[[1, 4, 6]])
+    assert read.keys.to_pylist() == ["d3:0", "d6:0", "d8:0"]
+    assert read.texts.to_pylist() == ["text 3", "text 6", "text 8"]
+
+
+@pytest.mark.parametrize("text", ["ab " * 200, "ab " * 100_000])
+def test_long_lines_are_left_to_the_parser_where_a_stage_says_so(tmp_path, text):
+    path = tmp_path / "points"
+    path.write_bytes(lines([row(0, text=text), row(1, text=text)]))
+    assert len(columns.points(Range(path))) == 2
+    with pytest.raises(Unlike):
+        columns.points(Range(path), columns.LONG)
+
+
 @settings(deadline=None, max_examples=200)
 @given(
     points(),

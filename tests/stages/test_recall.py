@@ -3,6 +3,7 @@ misses.
 """
 
 import hashlib
+import tracemalloc
 
 import orjson
 import pytest
@@ -12,6 +13,7 @@ from scipy.stats import binomtest
 
 from confide.dp.accounting.bounds import clopper_pearson
 from confide.errors import InputError
+from confide.files import buckets, columns, shards
 from confide.files.io import read_json
 from confide.policies import covered
 from confide.specs import ReadSpec, RecallSpec
@@ -259,3 +261,49 @@ def test_labels_that_are_no_secrets_do_not_count(tmp_path):
     assert ids["pools"] == everything["pools"] and ids["terms"]["labels"] == ["id"]
     wrong = counted("id", "nmae")
     assert (wrong["worst_label"], wrong["recall"], wrong["miss_rate_upper"]) == ("nmae", 0, 1)
+
+
+def write_secrets(folder, count):
+    """Points that each hold a secret of their own, as `split` writes them, and findings."""
+    points = findings = b""
+    for number in range(count):
+        point = {
+            "key": f"d{number}:0",
+            "text": f"id {number:06}",
+            "doc": f"d{number}",
+            "split": "train",
+            "domain": None,
+            "owner": f"u{number % 7}" if number % 2 else None,
+            "gold": [span(3, 9, "id")],
+            "canary": None,
+        }
+        finding = {
+            "key": point["key"],
+            "spans": [span(3, 9, "digits")],
+            "conservative": True,
+            "at": len(points),
+        }
+        points += orjson.dumps(point) + b"\n"
+        findings += orjson.dumps(finding) + b"\n"
+    (folder / "p").write_bytes(points)
+    (folder / "s").write_bytes(findings)
+
+
+def test_memory_does_not_grow_with_the_secrets(tmp_path, monkeypatch):
+    """Records of four times as many different secrets are never held together."""
+    monkeypatch.setattr(shards, "SIZE", 1 << 16)
+    monkeypatch.setattr(columns, "LARGEST", 1 << 17)
+    monkeypatch.setattr(buckets, "LARGEST", 1 << 17, raising=False)
+
+    def peak(count):
+        write_secrets(tmp_path, count)
+        paths = {"points": tmp_path / "p", "spans": tmp_path / "s"}
+        tracemalloc.start()
+        recall(SPEC, **paths, output=tmp_path / "recall.json")
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert read_json(tmp_path / "recall.json")["unique"]["secrets"] == count
+        return most
+
+    peak(100)  # loads what is loaded once
+    assert peak(8000) < 1.3 * peak(2000)

@@ -184,6 +184,7 @@ def test_the_size_of_shards_does_not_show(tmp_path_factory, rows, end, blank, si
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shards, "SIZE", size)
         patch.setattr(buckets, "SHARE", 500)
+        patch.setattr(buckets, "LARGEST", 200)
         assert chain(folder, 1) == whole
 
 
@@ -220,6 +221,7 @@ def test_the_number_of_processes_does_not_show(corpus, monkeypatch):
     assert whole["copies"].count(b"\n") > 100 and whole["spans"]
     monkeypatch.setattr(shards, "SIZE", 500)
     monkeypatch.setattr(buckets, "SHARE", 2000)
+    monkeypatch.setattr(buckets, "LARGEST", 500)
     assert chain(corpus, 3) == whole
 
 

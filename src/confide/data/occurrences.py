@@ -13,7 +13,6 @@ from confide.files import arrays, columns
 from confide.files.columns import Findings, Points, Spans, Unlike
 from confide.files.io import Range
 from confide.text.planted import STARTS, is_planted_key
-from confide.types import MASK
 
 
 @dataclass(frozen=True)
@@ -51,11 +50,6 @@ def joined(points: Points, said: Findings) -> Joined:
     sizes = points.lengths + 2
     base = np.cumsum(sizes) - sizes
     return Joined(points, base, found, conservative, said.spans, line)
-
-
-def masked(points: Points) -> np.ndarray:
-    """(N,) bool: points whose text holds <MASK>."""
-    return points.holding(MASK)
 
 
 def planted(points: Points) -> np.ndarray:

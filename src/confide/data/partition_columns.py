@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from confide.data.occurrences import Joined, in_bytes, masked, planted
+from confide.data.occurrences import Joined, in_bytes, planted
 from confide.data.partitioning import (
     Encode,
     Part,
@@ -44,7 +44,7 @@ def part_of(
         raise Unlike
     copied = np.zeros(len(points), bool)
     copied[points.places(copies.at, copies.keys)] = True
-    has_mask = masked(points)
+    has_mask = points.masked
     if (copied & (has_mask | ~points.train)).any():
         raise Unlike
     private = joined.found | has_mask

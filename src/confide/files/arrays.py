@@ -118,6 +118,18 @@ def from_integers(values: pa.Array) -> np.ndarray:
     return np.frombuffer(values.buffers()[1], kind)[values.offset : values.offset + len(values)]
 
 
+def numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers (n,) int64 of byte strings of one length (n,), and the different ones, as they first
+    appear.
+    """
+    content = np.ascontiguousarray(values)
+    kind = pa.binary(content.itemsize)
+    column = pa.Array.from_buffers(kind, len(content), [None, pa.py_buffer(content)])
+    encoded = column.dictionary_encode()
+    different = np.frombuffer(encoded.dictionary.buffers()[1], content.dtype)
+    return from_integers(encoded.indices).astype(np.int64), different[: len(encoded.dictionary)]
+
+
 def from_booleans(values: pa.BooleanArray) -> np.ndarray:
     """Truth values of Arrow, none of them null."""
     bits = np.frombuffer(values.buffers()[1], np.uint8)

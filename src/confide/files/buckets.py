@@ -1,6 +1,7 @@
 """Finding what is alike in files of any size.
 
-Digests go to buckets by their first bytes, so that like ones meet in one.
+Digests go to buckets by their first bytes, so that like ones meet in one. A bucket that is too
+large for memory is divided by the bytes that follow.
 
 A bucket is a file without a name, which vanishes with the process, however that ends. Of what is
 alike in a shard only one goes to a bucket: no bucket grows with how often the same thing stands in
@@ -10,24 +11,35 @@ the corpus.
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from confide.files import arrays
 from confide.files.io import Range, size_of, unnamed
 from confide.files.shards import Result, scatter
 
 DIGEST = 20  # bytes
 # Digests are of equal length, so the zeros that S leaves out do not matter.
 KEYED = np.dtype([("digest", f"S{DIGEST}"), ("at", np.int64)])
-SHARE = 128 << 20  # bytes of the corpus to a bucket
-MOST = 256  # buckets: each is an open file
+SHARE = 64 << 20  # bytes of the corpus to a bucket
+MOST = 128  # buckets: each is an open file
+LARGEST = 32 << 20  # bytes of records that are looked at together
 
 # Of a shard: where something stands in it, and its digest, in order.
 Look = Callable[[Any], Iterable[tuple[int, bytes]]]
 # Records KEYED: first occurrences of digests, and later ones.
 Apart = tuple[np.ndarray, np.ndarray]
+
+
+class Part(NamedTuple):
+    """Records that are looked at together: bytes of a file."""
+
+    file: int  # its descriptor
+    start: int
+    end: int
 
 
 class Buckets:
@@ -38,29 +50,77 @@ class Buckets:
         needed = min(1 + size // SHARE, MOST)
         self.dtype = dtype
         self.files = [unnamed(folder) for _ in range(-(-needed // multiple) * multiple)]
+        self.divided = unnamed(folder)
 
     def add(self, records: np.ndarray) -> None:
         """Append each record to the bucket of its digest."""
-        pairs = np.ascontiguousarray(records["digest"]).view(np.uint16)
-        bucket = pairs[:: DIGEST // 2] % len(self.files)  # by two bytes of each digest
-        order = np.argsort(bucket, kind="stable")
-        parts = np.split(records[order], np.searchsorted(bucket[order], range(1, len(self.files))))
+        parts = grouped(records, 0, len(self.files))
         for file, part in zip(self.files, parts, strict=True):
             file.write(part.tobytes())
 
-    def read(self, index: int) -> np.ndarray:
-        """All records of a bucket, in the order in which they came."""
-        file = self.files[index].fileno()
-        return np.frombuffer(os.pread(file, os.fstat(file).st_size, 0), self.dtype)
-
-    def sizes(self) -> list[int]:
-        """How many records each bucket has."""
-        return [os.fstat(file.fileno()).st_size // self.dtype.itemsize for file in self.files]
+    def wholes(self) -> list[Part]:
+        """Each bucket."""
+        descriptors = (file.fileno() for file in self.files)
+        return [Part(file, 0, os.fstat(file).st_size) for file in descriptors]
 
     def each(self, function: Callable[[np.ndarray], Result], threads: int) -> Iterator[Result]:
-        """What a function makes of the records of each bucket."""
-        indices = range(len(self.files))
-        return scatter(lambda: lambda index: function(self.read(index)), indices, threads)
+        """What a function makes of records, those of a digest together, a part of them at a time.
+
+        No part is larger than LARGEST, but for records of one digest.
+        """
+        return scatter(lambda: lambda part: function(self.read(part)), self.parts(threads), threads)
+
+    def read(self, part: Part) -> np.ndarray:
+        """Records of a part, in the order in which they came."""
+        return np.frombuffer(b"".join(blocks(part, self.dtype)), self.dtype)
+
+    def parts(self, threads: int) -> list[Part]:
+        """All records in parts: a bucket each, or several of a large one."""
+        buckets = self.wholes()
+        large = [bucket for bucket in buckets if bucket.end > LARGEST]
+        starts = np.cumsum([0, *(bucket.end for bucket in large)]).tolist()
+        small = [[bucket] for bucket in buckets if bucket.end <= LARGEST]
+        divided = scatter(
+            lambda: lambda place: self.divide(*place), zip(large, starts, strict=False), threads
+        )
+        return [part for parts in (*small, *divided) for part in parts]
+
+    def divide(self, bucket: Part, start: int) -> list[Part]:
+        """A bucket in parts of about half of LARGEST, which are written from a byte on."""
+        count = 1 + 2 * bucket.end // LARGEST
+        sizes = np.zeros(count, np.int64)
+        for block in blocks(bucket, self.dtype):
+            records = np.frombuffer(block, self.dtype)
+            sizes += np.bincount(numbers(records, 1, count), minlength=count)
+        edges = (start + self.dtype.itemsize * np.cumsum(np.append(0, sizes))).tolist()
+        file = self.divided.fileno()
+        places = edges[:-1]
+        for block in blocks(bucket, self.dtype):
+            for number, group in enumerate(grouped(np.frombuffer(block, self.dtype), 1, count)):
+                places[number] += os.pwrite(file, group.tobytes(), places[number])
+        return [Part(file, *edge) for edge in pairwise(edges)]
+
+
+def blocks(part: Part, dtype: np.dtype) -> Iterator[bytes]:
+    """Records of a part as bytes, some at a time."""
+    size = max(1, LARGEST // dtype.itemsize) * dtype.itemsize
+    for place in range(part.start, part.end, size):
+        yield os.pread(part.file, min(size, part.end - place), place)
+
+
+def numbers(records: np.ndarray, level: int, count: int) -> np.ndarray:
+    """Of so many groups those of records, by four bytes of their digests; levels take others."""
+    words = np.ascontiguousarray(records["digest"]).view(np.uint32)
+    return words[level :: DIGEST // 4] % count
+
+
+def grouped(records: np.ndarray, level: int, count: int) -> list[np.ndarray]:
+    """Records by their group, each in the order in which they came."""
+    if count == 1:
+        return [records]
+    group = numbers(records, level, count)
+    order = np.argsort(group, kind="stable")
+    return np.split(records[order], np.searchsorted(group[order], range(1, count)))
 
 
 class Offsets:
@@ -90,6 +150,16 @@ class Offsets:
             return []
         return np.split(np.memmap(self.file, np.int64, "r"), self.edges[1:-1])
 
+    def gather(self, pieces: Iterable[np.ndarray]) -> None:
+        """Append offsets that come in no order, in few runs."""
+        waiting: list[np.ndarray] = []
+        for piece in pieces:
+            waiting.append(piece)
+            if sum(offsets.nbytes for offsets in waiting) > LARGEST:
+                self.extend(np.sort(np.concatenate(waiting)))
+                waiting.clear()
+        self.extend(np.sort(np.concatenate([np.zeros(0, np.int64), *waiting])))
+
     def within(self, shard: Range) -> np.ndarray:
         """Those that lie in a shard, ascending."""
         return within(self.runs(), shard)
@@ -115,8 +185,7 @@ def repeats(
     buckets = Buckets(folder, size_of(shards[0].path), KEYED)
     offsets = Offsets(folder)
     sort(records, shards, threads, buckets=buckets, offsets=offsets)
-    for others in buckets.each(later, threads):
-        offsets.extend(others["at"])
+    offsets.gather(buckets.each(later_places, threads))
     return offsets
 
 
@@ -134,6 +203,11 @@ def sort(
         offsets.extend(others["at"])
 
 
+def later_places(records: np.ndarray) -> np.ndarray:
+    """Where all records, which are in order, stand but the first of each digest."""
+    return later(records)["at"]
+
+
 def apart(look: Look, shard: Any) -> Apart:
     """Records KEYED of a shard: first occurrences of digests, and later ones."""
     seen: set[bytes] = set()
@@ -149,7 +223,7 @@ def apart(look: Look, shard: Any) -> Apart:
 
 
 def later(records: np.ndarray) -> np.ndarray:
-    """All records, which are in order, but the first of each digest."""
-    order = np.argsort(records["digest"], kind="stable")
-    digests = records["digest"][order]
-    return records[np.sort(order[1:][digests[1:] == digests[:-1]])]
+    """All records but the first of each digest, in their order."""
+    digests, _ = arrays.numbered(records["digest"])
+    is_first = np.diff(np.maximum.accumulate(digests), prepend=-1) > 0
+    return records[~is_first]

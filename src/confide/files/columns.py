@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from confide.files import arrays
 from confide.files.io import Range, readable
-from confide.types import SPLITS
+from confide.types import MASK, SPLITS
 
 LARGEST = 64 << 20  # bytes of a shard: a longer one holds a line of text as long
 QUOTE = ord('"')
@@ -29,6 +29,7 @@ NEWLINE = ord("\n")
 NOWHERE = 1  # a control character, which stands in no line and which no short escape means
 # Bytes of a line on average: stages that read little of a point read longer ones faster by rows.
 LONG = 400
+SAMPLE = 1 << 16  # bytes by which lines are taken for long
 LONGEST = 256  # bytes of a string that is looked for alone
 DIGITS = 18  # of a number
 PADDING = b'"""' + bytes(29)  # behind the lines, so that quotes and words can be read at the end
@@ -439,7 +440,11 @@ class Points:
 
     def named(self, start: str) -> np.ndarray:
         """(N,) bool: points of documents whose names begin so, in ASCII."""
-        return self.lines.has(start.encode(), self.doc.start)
+        expected = start.encode()
+        named = self.lines.bytes[self.doc.start] == expected[0]
+        places = np.flatnonzero(named)
+        named[places] = self.lines.has(expected, self.doc.start[places])
+        return named
 
     @cached_property
     def keys(self) -> pa.StringArray:
@@ -457,6 +462,11 @@ class Points:
         if self.lines.only_short_escapes and not _holds(self.lines.raw, string.encode()):
             return np.zeros(len(self), bool)
         return arrays.from_booleans(pc.match_substring(self.texts, string))
+
+    @cached_property
+    def masked(self) -> np.ndarray:
+        """(N,) bool: points whose text holds <MASK>."""
+        return self.holding(MASK)
 
     @cached_property
     def plain(self) -> bool:
@@ -496,12 +506,28 @@ def _holds(raw: bytes, string: bytes) -> bool:
 def points(shard: Range, longest: int | None = None) -> Points:
     """The points of a shard; Unlike where one is not as `split` and `plant` write it.
 
-    Unlike, too, where a gold span reaches beyond its text, and where lines have more than `longest`
-    bytes on average: each byte is looked at, which a stage may have no need of.
+    Unlike, too, where a gold span reaches beyond its text, and where the first lines have more than
+    `longest` bytes on average: each byte is looked at, which a stage may have no need of.
     """
     raw = read(shard)
-    if longest is not None and len(raw) > longest * raw.count(b"\n"):
+    first = raw[:SAMPLE]
+    if longest is not None and len(first) > longest * first.count(b"\n"):
         raise Unlike
+    return points_of(raw, shard.start)
+
+
+def points_at(shard: Range, at: np.ndarray) -> Points:
+    """Those points of a shard that begin at some bytes of the file, in another place; Unlike as
+    `points` has it.
+    """
+    raw = read(shard)
+    starts = (at - shard.start).tolist()
+    lines = [raw[start : raw.find(b"\n", start) + 1] for start in starts]
+    return points_of(b"".join(lines), 0)
+
+
+def points_of(raw: bytes, start: int) -> Points:
+    """The points that stand in lines which begin at a byte of a file."""
     lines = Lines(raw)
     key_end, text_end, doc_end = lines.first_ends(3)
     key = lines.between(lines.starts, b'{"key":"', key_end)
@@ -525,7 +551,7 @@ def points(shard: Range, longest: int | None = None) -> Points:
         raise Unlike
     read_ = Points(
         lines=lines,
-        at=lines.starts + shard.start,
+        at=lines.starts + start,
         key=key,
         text=text,
         doc=doc,

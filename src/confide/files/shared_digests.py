@@ -15,7 +15,7 @@ from msgspec import DecodeError, Struct, ValidationError
 from msgspec.json import decode, encode
 
 from confide.errors import InputError
-from confide.files.buckets import KEYED, Buckets, Offsets
+from confide.files.buckets import KEYED, Buckets, Offsets, blocks
 from confide.files.io import readable, write_pieces
 
 OFFSET = np.dtype(np.int64)
@@ -75,11 +75,13 @@ def write(
 
     points: bytes of the file of points; key: a fingerprint of it.
     """
-    ends = [] if buckets is None else np.cumsum(buckets.sizes()).tolist()
+    wholes = [] if buckets is None else buckets.wholes()
+    ends = np.cumsum([whole.end // KEYED.itemsize for whole in wholes], dtype=int).tolist()
     head = Head(share=share, bytes=points, key=key, buckets=ends, runs=offsets.edges[1:])
-    records = () if buckets is None else map(buckets.read, range(len(ends)))
-    numbers = (part.tobytes() for part in chain(records, offsets.runs()))
-    write_pieces(path, chain([encode(head) + b"\n"], numbers))
+    line = encode(head) + b"\n"
+    records = (block for whole in wholes for block in blocks(whole, KEYED))
+    runs = (run.tobytes() for run in offsets.runs())
+    write_pieces(path, chain([line], records, runs))
 
 
 def read(path: Path) -> Part:

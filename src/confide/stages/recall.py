@@ -21,7 +21,6 @@ from confide.data import occurrences
 from confide.data.label_rates import of_worst_label, upper
 from confide.data.occurrences import (
     Joined,
-    masked,
     planted,
     strings,
     touched,
@@ -31,7 +30,8 @@ from confide.data.occurrences import (
 )
 from confide.dp.accounting.bounds import each_of
 from confide.files import buckets, columns
-from confide.files.buckets import Apart, Buckets, Offsets, repeats
+from confide.files.buckets import KEYED, Buckets, Offsets, later_places
+from confide.files.columns import Points
 from confide.files.io import Range, size_of, write_json
 from confide.files.jsons import JsonObject
 from confide.files.rows import Found, Join, located_rows, stretch
@@ -40,16 +40,16 @@ from confide.policies import covered
 from confide.provenance.terms import read_before, terms
 from confide.specs import RecallSpec
 from confide.text.deduplication import apart, digests
-from confide.text.digests import digest
+from confide.text.digests import fresh
 from confide.text.planted import is_planted_key
 from confide.text.secret_strings import (
-    COUNTED,
+    Everywhere,
     Flags,
+    Most,
     Occurrences,
-    Shown,
+    Records,
     Strings,
     records_of,
-    shown,
     together,
 )
 from confide.types import MASK
@@ -89,90 +89,83 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
 
     Guarantees: only counts and rates are written, never a secret.
     """
-    ranges = shards(points)
-    folder = output.parent
-    digested = digest("hmac-sha1")
-    copies = repeats(partial(gold_texts, digested), ranges, folder, threads)
-    count = Count()
-    strings = Buckets(folder, size_of(points), COUNTED)
+    digested = fresh()
     labels = spec.text.labels
-    for part, records in scatter(
-        lambda: partial(counted, digested, copies, spans, labels), ranges, threads
-    ):
-        count.join(part)
-        strings.add(records)
-    most = Shown()
-    for some in strings.each(shown, threads):
-        most = most.beside(some)
+    strings = Everywhere(output.parent, size_of(points))
+    count = count_into(
+        strings, digested, points=points, spans=spans, labels=labels, threads=threads
+    )
+    by_label = strings.labels(threads)
     for label in labels or ():
         count.secrets.setdefault(label, Flags())
     unique = {}
     for label in count.secrets:
         as_numpy_has_it = digested(label.encode()).rstrip(b"\0")
-        unique[label] = most.labels.get(as_numpy_has_it, Flags())
+        unique[label] = by_label.get(as_numpy_has_it, Flags())
     measured_on = {"terms": terms(spec.text, spec.redact), "reads": list(read_before(spec.reads))}
-    write_json(output, measured_on | summary(count, unique, most, spec.confidence))
+    measurement = summary(count, unique, strings.most(threads), spec.confidence)
+    write_json(output, measured_on | measurement)
 
 
-def gold_texts(digested: Callable[[bytes], bytes], shard: Range) -> Apart:
-    """Where texts of training points with gold spans stand first in a shard, and where again.
+def count_into(
+    strings: Everywhere,
+    digested: Callable[[bytes], bytes],
+    *,
+    points: Path,
+    spans: Path,
+    labels: list[str] | None,
+    threads: int,
+) -> Count:
+    """Count all training points, and add what is known of their secret strings.
 
-    Points that cannot be copies are left out.
+    Each shard is counted as if it were alone; then what was counted of texts that stand in an
+    earlier one is taken back.
     """
-    try:
-        points = columns.points(shard)
-    except columns.Unlike:
-        return buckets.apart(partial(gold_digests, digested), shard)
-    return apart(points, points.gold.counts > 0, digested)
-
-
-def gold_digests(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
-    """Where these points begin, and digests of their texts, row by row."""
-    rows = located_rows(shard, "text", "split", "gold")
-    return digests(((at, text, split) for at, (text, split, gold) in rows if gold), digested)
+    ranges = shards(points)
+    count = Count()
+    texts = Buckets(strings.folder, size_of(points), KEYED)
+    for part, records, first in scatter(
+        lambda: partial(counted, digested, spans, labels), ranges, threads
+    ):
+        count.join(part)
+        strings.add(records)
+        texts.add(first)
+    copies = Offsets(strings.folder)
+    copies.gather(texts.each(later_places, threads))
+    for records in scatter(lambda: partial(copied, digested, copies, labels), ranges, threads):
+        strings.add(records)
+    return count
 
 
 def counted(
-    digested: Callable[[bytes], bytes],
-    copies: Offsets,
-    spans: Path,
-    labels: list[str] | None,
-    shard: Range,
-) -> tuple[Count, np.ndarray]:
+    digested: Callable[[bytes], bytes], spans: Path, labels: list[str] | None, shard: Range
+) -> tuple[Count, Records, np.ndarray]:
     """What is counted over the training points of a shard, and records of their secret strings.
+
+    Also records KEYED of the texts with gold spans, whatever their label, each of which stands
+    first in the shard: as if none stood in an earlier one.
 
     labels: of secrets, where not all count; those of planted ones do.
     """
     try:
         joined = occurrences.read(shard, stretch(spans, shard))
-        return of_columns(digested, copies.within(shard), labels, joined)
+        return of_columns(digested, labels, joined)
     except columns.Unlike:
-        return of_rows(digested, copies, spans, labels, shard)
+        return of_rows(digested, spans, labels, shard)
 
 
 def of_columns(
-    digested: Callable[[bytes], bytes],
-    copies: np.ndarray,
-    labels: list[str] | None,
-    joined: Joined,
-) -> tuple[Count, np.ndarray]:
+    digested: Callable[[bytes], bytes], labels: list[str] | None, joined: Joined
+) -> tuple[Count, Records, np.ndarray]:
     """The same of columns; Unlike where spans of a point overlap."""
     points = joined.points
     gold = points.gold
     count = Count()
-    private = joined.found | masked(points)
+    private = joined.found | points.masked
     count.points["private"] = int((points.train & private).sum())
     count.points["public"] = int((points.train & ~private).sum())
     is_planted = planted(points)
-    # what counts as a secret
-    numbers = gold.label
-    names = gold.names
-    of_planted = is_planted[gold.line]
-    counts = points.train[gold.line]
-    if labels is not None:
-        counts &= of_planted | np.isin(
-            numbers, [names.index(name) for name in labels if name in names]
-        )
+    counts = secrets(points, is_planted, labels)
     start, end = (column[counts] for column in joined.placed(gold, gold.line))
     line = gold.line[counts]
     # what the policy flags, and whether a secret is in it
@@ -186,31 +179,35 @@ def of_columns(
         count.true[kind] = int((true & (flagged == number)).sum())
     missed = ~covered_at(start, end, first, last)
     unprotected = missed & ~joined.conservative[line]
-    of_planted = of_planted[counts]
-    numbers = numbers[counts]
+    of_planted = is_planted[line]
+    numbers = gold.label[counts]
     count.planted = flags(missed, unprotected, of_planted)
-    for number, name in enumerate(names):
+    for number, name in enumerate(gold.names):
         which = ~of_planted & (numbers == number)
         if which.any():
             count.secrets[name] = flags(missed, unprotected, which)
-    counted_strings = ~of_planted
-    rest = gold.where(counts).where(counted_strings)
-    line = line[counted_strings]
-    records = records_of(
-        Occurrences(
-            line=line,
-            string=strings(points, rest, line),
-            author=points.owner.number[line],
-            label=numbers[counted_strings],
-            fresh=~np.isin(points.at[line], copies),
-            missed=missed[counted_strings],
-            unprotected=unprotected[counted_strings],
-        ),
-        points.owner.names,
-        names,
-        digested,
+    texts, again = apart(points, gold.counts > 0, digested)
+    own = ~of_planted
+    there = Occurrences(
+        line=line[own],
+        string=strings(points, gold.where(counts).where(own), line[own]),
+        author=points.owner.number[line[own]],
+        label=numbers[own],
+        fresh=~np.isin(points.at[line[own]], again["at"]),
+        missed=missed[own],
+        unprotected=unprotected[own],
     )
-    return count, records
+    return count, records_of(there, points.owner.names, gold.names, digested), texts
+
+
+def secrets(points: Points, is_planted: np.ndarray, labels: list[str] | None) -> np.ndarray:
+    """(G,) bool: gold spans that count as secrets."""
+    gold = points.gold
+    counts = points.train[gold.line]
+    if labels is not None:
+        wanted = [gold.names.index(name) for name in labels if name in gold.names]
+        counts &= is_planted[gold.line] | np.isin(gold.label, wanted)
+    return counts
 
 
 def flags(missed: np.ndarray, unprotected: np.ndarray, which: np.ndarray) -> Flags:
@@ -219,16 +216,13 @@ def flags(missed: np.ndarray, unprotected: np.ndarray, which: np.ndarray) -> Fla
 
 
 def of_rows(
-    digested: Callable[[bytes], bytes],
-    copies: Offsets,
-    spans: Path,
-    labels: list[str] | None,
-    shard: Range,
-) -> tuple[Count, np.ndarray]:
+    digested: Callable[[bytes], bytes], spans: Path, labels: list[str] | None, shard: Range
+) -> tuple[Count, Records, np.ndarray]:
     """The same, row by row."""
     count = Count()
     strings = Strings()
-    later = frozenset(copies.within(shard).tolist())
+    texts, again = buckets.apart(partial(gold_digests, digested), shard)
+    later = frozenset(again["at"].tolist())
     findings = Join(Found, stretch(spans, shard))
     for at, (key, owner, text, split, gold) in located_rows(
         shard, "key", "owner", "text", "split", "gold"
@@ -245,7 +239,69 @@ def of_rows(
         else:
             count.points["public"] += 1
     findings.finish()
-    return count, strings.records(digested)
+    return count, strings.records(digested), texts
+
+
+def gold_digests(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
+    """Where training points with gold spans begin, and digests of their texts, row by row.
+
+    Points that cannot be copies are left out.
+    """
+    rows = located_rows(shard, "text", "split", "gold")
+    return digests(((at, text, split) for at, (text, split, gold) in rows if gold), digested)
+
+
+def copied(
+    digested: Callable[[bytes], bytes], copies: Offsets, labels: list[str] | None, shard: Range
+) -> Records:
+    """What takes back of a shard that texts are the first of their kind that stand in one before.
+
+    copies: where these begin.
+    """
+    later = copies.within(shard)
+    if not len(later):
+        return Strings().records(digested)
+    try:
+        return copied_columns(digested, labels, columns.points_at(shard, later)).taken_back()
+    except columns.Unlike:
+        return copied_rows(digested, labels, shard, later).taken_back()
+
+
+def copied_columns(
+    digested: Callable[[bytes], bytes], labels: list[str] | None, points: Points
+) -> Records:
+    """Records of the secret strings of points, as if none were a copy."""
+    gold = points.gold
+    is_planted = planted(points)
+    own = secrets(points, is_planted, labels) & ~is_planted[gold.line]
+    line = gold.line[own]
+    there = Occurrences(
+        line=line,
+        string=strings(points, gold.where(own), line),
+        author=points.owner.number[line],
+        label=gold.label[own],
+        fresh=np.ones(len(line), bool),
+        missed=np.zeros(len(line), bool),
+        unprotected=np.zeros(len(line), bool),
+    )
+    return records_of(there, points.owner.names, gold.names, digested)
+
+
+def copied_rows(
+    digested: Callable[[bytes], bytes], labels: list[str] | None, shard: Range, later: np.ndarray
+) -> Records:
+    """The same, row by row."""
+    strings = Strings()
+    places = frozenset(later.tolist())
+    for at, (key, owner, text, gold) in located_rows(shard, "key", "owner", "text", "gold"):
+        if at in places and not is_planted_key(key):
+            here = {
+                (text[start:end], label): (False, False)
+                for start, end, label, *_ in gold
+                if labels is None or label in labels
+            }
+            strings.add(owner, here, fresh=True)
+    return strings.records(digested)
 
 
 def tally(
@@ -277,7 +333,7 @@ def tally(
     return strings
 
 
-def summary(count: Count, unique: dict[str, Flags], most: Shown, confidence: float) -> JsonObject:
+def summary(count: Count, unique: dict[str, Flags], most: Most, confidence: float) -> JsonObject:
     """The measurement as it is written; rates are null where the corpus names no secret.
 
     At the top stand the rates of the label with the largest, and the largest bounds.

@@ -25,7 +25,7 @@ def apart(
 
     First those of the first of each text, then those of the others.
     """
-    places = np.flatnonzero(points.train & chosen & ~points.holding(MASK))
+    places = np.flatnonzero(points.train & chosen & ~points.masked)
     encoded = points.texts.take(arrays.integers(places)).dictionary_encode()
     texts = arrays.from_integers(encoded.indices)  # numbered by their first appearance
     is_first = np.diff(np.maximum.accumulate(texts), prepend=-1) > 0

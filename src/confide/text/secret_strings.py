@@ -1,35 +1,38 @@
 """What recall counts by secret string: whether it is ever missed, and where it stands.
 
 That is in how many points, texts and authors' points. Strings, authors and labels are known by
-keyed digests, and those of one string meet in one bucket. Records of a shard are of two kinds: one
-line for a string and an author says where it stands; one for a string under a label says whether it
-is missed.
+keyed digests, and what is said of one string meets in one bucket. Memory grows neither with the
+strings nor with the authors of one of them.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from confide.files import arrays
-from confide.files.buckets import DIGEST
+from confide.files.buckets import DIGEST, Buckets
 
-NOBODY = b""  # the author of points without one: each might be anybody's
-PLACES = b""  # the label of records that say where a string stands, under whatever label
 Label = TypeVar("Label", str, bytes)  # its name, or a digest of it
-COUNTED = np.dtype(
+KEY = f"S{DIGEST}"
+# Of a string and an author, whom a digest names that is made of both, points and texts.
+PLACES = np.dtype([("digest", KEY), ("string", KEY), ("points", np.int64), ("texts", np.int64)])
+# Of a string points, texts, and those of them that may be all of different authors.
+TOTALS = np.dtype(
     [
-        ("digest", f"S{DIGEST}"),
-        ("author", f"S{DIGEST}"),
-        ("label", f"S{DIGEST}"),
+        ("digest", KEY),
         ("points", np.int64),
         ("texts", np.int64),
-        ("missed", np.bool_),
-        ("unprotected", np.bool_),
+        ("authors", np.int64),
+        ("first_authors", np.int64),
     ]
 )
+# Of a string under a label whether it is missed, and left unprotected.
+FLAGS = np.dtype([("digest", KEY), ("label", KEY), ("missed", bool), ("unprotected", bool)])
 
 
 class Flags(NamedTuple):
@@ -55,21 +58,64 @@ def together(labels: dict[Label, Flags], others: dict[Label, Flags]) -> dict[Lab
     }
 
 
-class Shown(NamedTuple):
-    """Different secret strings by digest of their label, and the most that one of them shows.
+class Most(NamedTuple):
+    """The most that one secret string shows; zeros of no string at all."""
 
-    Of no string at all these are zeros.
-    """
-
-    labels: dict[bytes, Flags] = {}
     points: int = 0
     texts: int = 0  # without copies
     authors: int = 0
     first_authors: int = 0  # who had a text with it first
 
-    def beside(self, other: "Shown") -> "Shown":
-        """This and what is shown of other strings."""
-        return Shown(together(self.labels, other.labels), *map(max, self[1:], other[1:]))
+    def beside(self, other: "Most") -> "Most":
+        """This and what other strings show."""
+        return Most(*map(max, self, other))
+
+
+class Records(NamedTuple):
+    """What is known of the secret strings of some points."""
+
+    places: np.ndarray  # PLACES: of points with authors
+    totals: np.ndarray  # TOTALS: of points without, each of which might be anybody's
+    flags: np.ndarray  # FLAGS
+
+    def taken_back(self) -> "Records":
+        """What makes of these texts, which were counted as the first of their kind, copies."""
+        places = self.places.copy()
+        places["points"] = 0
+        places["texts"] *= -1
+        totals = self.totals.copy()
+        totals["points"] = 0
+        totals["texts"] *= -1
+        totals["authors"] = 0
+        totals["first_authors"] *= -1
+        return Records(places, totals, self.flags[:0])
+
+
+class Everywhere:
+    """What is known of all secret strings of a corpus of a size in bytes, in unnamed files."""
+
+    def __init__(self, folder: Path, size: int):
+        self.folder = folder
+        self.places = Buckets(folder, size, PLACES)
+        self.totals = Buckets(folder, size, TOTALS)
+        self.flags = Buckets(folder, size, FLAGS)
+
+    def add(self, records: Records) -> None:
+        """Add what is known of strings in some more points."""
+        self.places.add(records.places)
+        self.totals.add(records.totals)
+        self.flags.add(records.flags)
+
+    def most(self, threads: int) -> Most:
+        """The most that one string shows; nothing can be added behind it."""
+        for totals in self.places.each(by_string, threads):
+            self.totals.add(totals)
+        return reduce(Most.beside, self.totals.each(most, threads), Most())
+
+    def labels(self, threads: int) -> dict[bytes, Flags]:
+        """Different strings by digest of their label."""
+        nothing: dict[bytes, Flags] = {}
+        return reduce(together, self.flags.each(flagged, threads), nothing)
 
 
 class Strings:
@@ -96,15 +142,34 @@ class Strings:
             for index, flag in enumerate(flags):
                 known[index] |= flag
 
-    def records(self, digested: Callable[[bytes], bytes]) -> np.ndarray:
-        """An array of COUNTED, in which strings, authors and labels are digests."""
-        rows: list[tuple[Any, ...]] = []
-        for (string, author), place in self.places.items():
-            owner = NOBODY if author is None else digested(author.encode())
-            rows.append((digested(string.encode()), owner, PLACES, *place, False, False))
-        for (string, label), flags in self.flags.items():
-            rows.append((digested(string.encode()), NOBODY, digested(label.encode()), 0, 0, *flags))
-        return np.array(rows, COUNTED)
+    def records(self, digested: Callable[[bytes], bytes]) -> Records:
+        """The same, in which strings, authors and labels are digests."""
+        places: list[tuple[Any, ...]] = []
+        totals: list[tuple[Any, ...]] = []
+        for (string, author), (points, texts) in self.places.items():
+            key = digested(string.encode())
+            if author is None:
+                totals.append((key, points, texts, points, texts))
+            else:
+                places.append((digested(author.encode()), key, points, texts))
+        flags = [
+            (digested(string.encode()), digested(label.encode()), *flags)
+            for (string, label), flags in self.flags.items()
+        ]
+        with_authors = np.array(places, PLACES)
+        with_authors["digest"] = of_both(with_authors["string"], with_authors["digest"])
+        return Records(with_authors, np.array(totals, TOTALS), np.array(flags, FLAGS))
+
+
+def of_both(strings: np.ndarray, authors: np.ndarray) -> np.ndarray:
+    """Digests (n,) of strings and authors together, from those of each.
+
+    Bytes of the latter are turned round, since an author may be named as a string is.
+    """
+    size = (len(strings), DIGEST)
+    of_strings = np.ascontiguousarray(strings).view(np.uint8).reshape(size)
+    of_authors = np.ascontiguousarray(authors).view(np.uint8).reshape(size)
+    return np.ascontiguousarray(of_strings ^ of_authors[:, ::-1]).view(KEY).ravel()
 
 
 @dataclass(frozen=True)
@@ -125,70 +190,114 @@ def records_of(
     authors: Sequence[str],
     labels: Sequence[str],
     digested: Callable[[bytes], bytes],
-) -> np.ndarray:
-    """An array of COUNTED, as `Strings` makes it, in another order."""
+) -> Records:
+    """Records as `Strings` makes them, in another order."""
     encoded = there.string.dictionary_encode()
     string = arrays.from_integers(encoded.indices).astype(np.int64)
-    names = [digested(text) for text in encoded.dictionary.cast(pa.binary()).to_pylist()]
-    strings = np.array(names, f"S{DIGEST}")
-    # -1, which is nobody, is the last one
-    people = np.array([*(digested(name.encode()) for name in authors), NOBODY], f"S{DIGEST}")
-    kinds = np.array([digested(name.encode()) for name in labels], f"S{DIGEST}")
+    strings = digests(encoded.dictionary.cast(pa.binary()).to_pylist(), digested)
+    people = digests([name.encode() for name in authors], digested)
+    kinds = digests([name.encode() for name in labels], digested)
     # a string counts once in a point
     _, once = np.unique(there.line * len(strings) + string, return_index=True)
-    pairs = string[once] * len(people) + there.author[once] % len(people)
-    pair, of_pair = np.unique(pairs, return_inverse=True)
-    flag, of_flag = np.unique(string * len(kinds) + there.label, return_inverse=True)
-    places = np.zeros(len(pair), COUNTED)
-    flags = np.zeros(len(flag), COUNTED)
+    named = there.author[once] >= 0
+    return Records(
+        places_of(
+            string[once[named]],
+            there.author[once[named]],
+            there.fresh[once[named]],
+            strings,
+            people,
+        ),
+        totals_of(string[once[~named]], there.fresh[once[~named]], strings),
+        flags_of(there, string, strings, kinds),
+    )
+
+
+def digests(texts: Sequence[bytes], digested: Callable[[bytes], bytes]) -> np.ndarray:
+    """Digests of texts (n,)."""
+    return np.frombuffer(b"".join(map(digested, texts)), KEY)
+
+
+def places_of(
+    string: np.ndarray,
+    author: np.ndarray,
+    fresh: np.ndarray,
+    strings: np.ndarray,
+    people: np.ndarray,
+) -> np.ndarray:
+    """PLACES of strings (n,) in points with authors (n,): numbers of their digests."""
+    pair, of_pair = np.unique(string * len(people) + author, return_inverse=True)
+    places = np.zeros(len(pair), PLACES)
     if len(pair):
-        places["digest"] = strings[pair // len(people)]
-        places["author"] = people[pair % len(people)]
-        places["label"] = PLACES
+        places["string"] = strings[pair // len(people)]
+        places["digest"] = of_both(places["string"], people[pair % len(people)])
         places["points"] = np.bincount(of_pair)
-        places["texts"] = np.bincount(of_pair, there.fresh[once])
+        places["texts"] = np.bincount(of_pair, fresh)
+    return places
+
+
+def totals_of(string: np.ndarray, fresh: np.ndarray, strings: np.ndarray) -> np.ndarray:
+    """TOTALS of strings (n,) in points without author: numbers of their digests."""
+    points = np.bincount(string, minlength=len(strings))
+    there = np.flatnonzero(points)
+    totals = np.zeros(len(there), TOTALS)
+    totals["digest"] = strings[there]
+    totals["points"] = totals["authors"] = points[there]
+    texts = np.bincount(string, fresh, minlength=len(strings))[there]
+    totals["texts"] = totals["first_authors"] = texts
+    return totals
+
+
+def flags_of(
+    there: Occurrences, string: np.ndarray, strings: np.ndarray, kinds: np.ndarray
+) -> np.ndarray:
+    """FLAGS of strings: numbers of their digests."""
+    flag, of_flag = np.unique(string * len(kinds) + there.label, return_inverse=True)
+    flags = np.zeros(len(flag), FLAGS)
+    if len(flag):
         flags["digest"] = strings[flag // len(kinds)]
-        flags["author"] = NOBODY
         flags["label"] = kinds[flag % len(kinds)]
         flags["missed"] = np.bincount(of_flag, there.missed) > 0
         flags["unprotected"] = np.bincount(of_flag, there.unprotected) > 0
-    return np.concatenate([places, flags])
+    return flags
 
 
-def shown(records: np.ndarray) -> Shown:
-    """What the records of some strings, COUNTED, show together."""
-    where = records[records["label"] == PLACES]
-    if not len(where):
-        return Shown()
-    where = where[np.lexsort((where["author"], where["digest"]))]
-    string = begins(where["digest"])
-    pairs = np.flatnonzero(string | begins(where["author"]))  # string and author
-    nobody = where["author"][pairs] == NOBODY
-    points, texts = (np.add.reduceat(where[name], pairs) for name in ("points", "texts"))
-    of_pairs = np.searchsorted(pairs, np.flatnonzero(string))
-    most = (points, texts, np.where(nobody, points, 1), np.where(nobody, texts, texts > 0))
-    return Shown(flagged(records), *(int(np.add.reduceat(each, of_pairs).max()) for each in most))
+def by_string(places: np.ndarray) -> np.ndarray:
+    """TOTALS of the records PLACES of some pairs of a string and an author."""
+    string, strings = arrays.numbered(places["string"])
+    key, keys = arrays.numbered(places["digest"])
+    pair, of_pair = np.unique(string * len(keys) + key, return_inverse=True)
+    texts = np.bincount(of_pair, places["texts"], minlength=len(pair))
+    string_of_pair = pair // max(1, len(keys))
+    totals = np.zeros(len(strings), TOTALS)
+    totals["digest"] = strings
+    totals["points"] = np.bincount(string, places["points"], len(strings))
+    totals["texts"] = np.bincount(string_of_pair, texts, len(strings))
+    totals["authors"] = np.bincount(string_of_pair, minlength=len(strings))
+    totals["first_authors"] = np.bincount(string_of_pair, texts > 0, len(strings))
+    return totals
 
 
-def begins(values: np.ndarray) -> np.ndarray:
-    """Which of some values (n,) differ from the one before, (n,) bool; the first does."""
-    return np.append(True, values[1:] != values[:-1])
+def most(totals: np.ndarray) -> Most:
+    """The most that one string shows, of the records TOTALS of some strings."""
+    string, _ = arrays.numbered(totals["digest"])
+    return Most(*(int(np.bincount(string, totals[name]).max(initial=0)) for name in Most._fields))
 
 
-def flagged(records: np.ndarray) -> dict[bytes, Flags]:
+def flagged(flags: np.ndarray) -> dict[bytes, Flags]:
     """By digest of the label: its strings, and how many are ever missed, and left unprotected."""
-    flags = records[records["label"] != PLACES]
-    flags = flags[np.lexsort((flags["digest"], flags["label"]))]
-    label = begins(flags["label"])
-    strings = np.flatnonzero(label | begins(flags["digest"]))
-    missed, unprotected = (
-        np.logical_or.reduceat(flags[name], strings) for name in ("missed", "unprotected")
+    string, strings = arrays.numbered(flags["digest"])
+    label, labels = arrays.numbered(flags["label"])
+    kind, of_kind = np.unique(label * len(strings) + string, return_inverse=True)
+    missed = np.bincount(of_kind, flags["missed"]) > 0
+    unprotected = np.bincount(of_kind, flags["unprotected"]) > 0
+    of_label = kind // max(1, len(strings))
+    columns = (
+        np.bincount(of_label),
+        np.bincount(of_label, missed),
+        np.bincount(of_label, unprotected),
     )
-    ends = np.append(np.searchsorted(strings, np.flatnonzero(label)), len(strings))
-    names = flags["label"][label].tolist()
     return {
-        name: Flags(
-            int(end - start), int(missed[start:end].sum()), int(unprotected[start:end].sum())
-        )
-        for name, start, end in zip(names, ends, ends[1:], strict=False)
+        name: Flags(*(int(column[number]) for column in columns))
+        for number, name in enumerate(labels.tolist())
     }
