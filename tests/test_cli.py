@@ -141,14 +141,14 @@ def test_only_divided_stages_are_started_several_times(monkeypatch):
 def test_every_stage_has_the_signature_that_the_command_line_needs(name):
     function = cli.stage(name)
     first, *others = inspect.signature(function).parameters.values()
-    if name.startswith("gather"):  # puts files together, and has nothing to be told
+    if name.startswith("gather") or name in ("repeats", "copies"):  # puts files together
         others = [first, *others]
     else:
         assert first.name == "spec"
     assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in others)
     for parameter in others:
         number = parameter.annotation is int and parameter.default is not parameter.empty
-        share = parameter.name == "share" and parameter.annotation == str | None
+        share = parameter.name == "share" and parameter.annotation in (str, str | None)
         assert (
             number
             or share

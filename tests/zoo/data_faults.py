@@ -100,7 +100,7 @@ FAULTS = [
         CAUGHT,
         edit(
             "confide.text.deduplication:apart",
-            ("points.train & chosen & ~points.holding(MASK)", "points.train & chosen"),
+            ("points.train & chosen & ~points.masked", "points.train & chosen"),
         ),
     ),
     Fault(

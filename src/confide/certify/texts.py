@@ -12,6 +12,7 @@ from typing import Any
 
 from confide.certify.certificate import sealed
 from confide.errors import InputError
+from confide.files.io import read_json, sha256
 from confide.specs import MixSpec, SynthesisSpec
 
 Json = dict[str, Any]
@@ -116,3 +117,20 @@ def check_declared(asked: SynthesisSpec, file: Path | None) -> None:
             file=file,
             key="mix",
         )
+
+
+def certificate_of_files(
+    asked: SynthesisSpec, *, certificate: Path, model: Path, tokenizer: Path
+) -> Json:
+    """A certificate, of whose model texts are asked for.
+
+    InputError unless it is whole and of these weights and this vocabulary, and the mix is declared.
+    """
+    check_declared(asked, None)
+    certified: Json = read_json(certificate)
+    if sealed(certified)["seal"] != certified["seal"]:
+        raise InputError("was altered: its seal does not match", file=certificate, key="seal")
+    for name, path in (("model", model), ("tokenizer", tokenizer)):
+        if sha256(path) not in {entry["sha256"] for entry in certified["files"].get(name, [])}:
+            raise InputError("is of another one", file=certificate, key=f"files.{name}")
+    return certified

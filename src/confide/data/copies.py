@@ -14,6 +14,11 @@ from confide.files.io import Range, dump_lines, read_lines
 from confide.files.rows import Copy, located_rows
 from confide.text.deduplication import apart, digests
 
+WARNING = (
+    "dedup: warning: plain SHA-1 digests of short secrets can be guessed by enumeration; "
+    "hmac-sha1 is the safe choice"
+)
+
 
 def records(digested: Callable[[bytes], bytes], shard: Range) -> Apart:
     """Where texts stand first in a shard, and where again, with their digests."""

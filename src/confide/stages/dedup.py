@@ -6,18 +6,13 @@ Only keys of points are written.
 from functools import partial
 from pathlib import Path
 
-from confide.data.copies import lines, records
+from confide.data.copies import WARNING, lines, records
 from confide.files.buckets import repeats
 from confide.files.io import write_pieces
 from confide.files.shards import scatter, shards
 from confide.output.escaping import warn
 from confide.specs import DedupSpec
 from confide.text.digests import digest
-
-WARNING = (
-    "dedup: warning: plain SHA-1 digests of short secrets can be guessed by enumeration; "
-    "hmac-sha1 is the safe choice"
-)
 
 
 def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> None:

@@ -6,7 +6,7 @@
 from functools import partial
 from pathlib import Path
 
-from confide.data.copies import records
+from confide.data.copies import WARNING, records
 from confide.errors import InputError
 from confide.files import shared_digests
 from confide.files.buckets import KEYED, Buckets, Offsets, sort
@@ -14,7 +14,6 @@ from confide.files.io import read_bytes, size_of
 from confide.files.shards import count_of_shares, of_share, shards
 from confide.output.escaping import warn
 from confide.specs import DedupSpec
-from confide.stages.dedup import WARNING
 from confide.text.digests import BLOCK, digest
 
 

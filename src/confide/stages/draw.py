@@ -5,10 +5,13 @@
 
 from pathlib import Path
 
+from confide import models
 from confide.certify.drawing import Begun, draw_ahead, key_of
+from confide.certify.texts import certificate_of_files
+from confide.runtime.memory import keep_pages
 from confide.specs import SyntheticSpec
-from confide.stages.synthetic import certified_model
 from confide.text.tokenizer import load
+from confide.train.job import device_of
 
 
 def draw(
@@ -27,9 +30,11 @@ def draw(
     What was begun and stopped goes on where it was.
     InputError unless the certificate is whole and of these weights and this vocabulary.
     """
-    certified, network = certified_model(
-        spec, certificate=certificate, model=model, tokenizer=tokenizer
+    keep_pages()
+    certified = certificate_of_files(
+        spec.texts, certificate=certificate, model=model, tokenizer=tokenizer
     )
+    network = models.load(model.parent).to(device_of(spec.device))
     key = key_of(certified, spec.texts)
     begun = Begun(output.with_name(f".{output.name}.begun"), key)
     draw_ahead(network, load(tokenizer), spec.texts, begun, share)

@@ -6,15 +6,11 @@ them out copies them with their certificate.
 
 import os
 from pathlib import Path
-from typing import Any
 
 from confide import models
-from confide.certify.certificate import sealed
 from confide.certify.drawing import Progress, corpus, counted, draw, drawn_ahead, key_of
-from confide.certify.texts import certificate_of_texts, check_declared
-from confide.errors import InputError
-from confide.files.io import read_json, sha256, write_json, write_jsonl
-from confide.models.language_model import LanguageModel
+from confide.certify.texts import certificate_of_files, certificate_of_texts
+from confide.files.io import sha256, write_json, write_jsonl
 from confide.runtime.memory import keep_pages
 from confide.specs import SyntheticSpec
 from confide.text.tokenizer import load
@@ -38,9 +34,11 @@ def synthetic(
     What was begun and stopped goes on where it was.
     InputError unless the certificate is whole and of these weights and this vocabulary.
     """
-    certified, network = certified_model(
-        spec, certificate=certificate, model=model, tokenizer=tokenizer
+    keep_pages()
+    certified = certificate_of_files(
+        spec.texts, certificate=certificate, model=model, tokenizer=tokenizer
     )
+    network = models.load(model.parent).to(device_of(spec.device))
     key = key_of(certified, spec.texts)
     ahead = drawn_ahead(drawn or [], key)
     progress = Progress(output.with_name(f".{output.name}.begun"), key)
@@ -57,21 +55,3 @@ def synthetic(
         ),
     )
     progress.begun.file.unlink()
-
-
-def certified_model(
-    spec: SyntheticSpec, *, certificate: Path, model: Path, tokenizer: Path
-) -> tuple[dict[str, Any], LanguageModel]:
-    """The certificate, and the model that it is of.
-
-    InputError unless the certificate is whole and of these weights and this vocabulary.
-    """
-    check_declared(spec.texts, None)
-    keep_pages()
-    certified = read_json(certificate)
-    if sealed(certified)["seal"] != certified["seal"]:
-        raise InputError("was altered: its seal does not match", file=certificate, key="seal")
-    for name, path in (("model", model), ("tokenizer", tokenizer)):
-        if sha256(path) not in {entry["sha256"] for entry in certified["files"].get(name, [])}:
-            raise InputError("is of another one", file=certificate, key=f"files.{name}")
-    return certified, models.load(model.parent).to(device_of(spec.device))
