@@ -345,7 +345,7 @@ def test_a_share_goes_on_where_it_was_and_another_key_is_refused(
     }
     with pytest.raises(InputError, match="begun with another model or settings"):
         synthetic(other, drawn=[project / "data" / "whole-1-of-2"], **given)
-    with pytest.raises(InputError, match="cannot be read: no such file"):
+    with pytest.raises(InputError, match="cannot be read: No such file or directory"):
         synthetic(spec, drawn=[project / "data" / "whole-3-of-2"], **given)
 
 

@@ -6,8 +6,7 @@ that the texts are the same however often it was stopped.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,8 @@ from tqdm import tqdm
 
 from confide.certify.texts import header, quotas
 from confide.errors import Failure, InputError
-from confide.files.shards import count_of_shares, places_of_share
+from confide.files.io import read_bytes
+from confide.files.shards import numbers_of_share
 from confide.models.generation import Generation, ending, generate, uniforms
 from confide.models.language_model import LanguageModel
 from confide.specs import MixSpec, SynthesisSpec
@@ -43,23 +43,31 @@ class Begun:
     def __init__(self, file: Path, key: str):
         """Read what was begun; InputError where it was begun otherwise."""
         self.file = file
-        self.rows: list[dict[str, Any]] = []
-        if not file.exists():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(orjson.dumps({"key": key}) + b"\n")
-            return
-        whole = file.read_bytes().split(b"\n")[:-1]  # a line without an end was being written
-        if not whole or orjson.loads(whole[0]) != {"key": key}:
-            message = "was begun with another model or settings; delete it to start over"
-            raise InputError(message, file=file)
-        self.rows = [orjson.loads(line) for line in whole[1:]]
-        file.write_bytes(b"".join(line + b"\n" for line in whole))
+        self.there: list[dict[str, Any]] = []  # before anything is added
+        if file.exists():
+            self.there = rows_of(file, key)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # anew, without a line that was being written
+        file.write_bytes(b"".join(map(line_of, [{"key": key}, *self.there])))
 
     def add(self, row: dict[str, Any]) -> None:
         """Append a row."""
-        self.rows.append(row)
         with self.file.open("ab") as out:
-            out.write(orjson.dumps(row) + b"\n")
+            out.write(line_of(row))
+
+
+def line_of(row: dict[str, Any]) -> bytes:
+    """A row as it stands in the file."""
+    return orjson.dumps(row) + b"\n"
+
+
+def rows_of(file: Path, key: str) -> list[dict[str, Any]]:
+    """The rows of such a file; InputError where it was begun otherwise."""
+    whole = read_bytes(file).split(b"\n")[:-1]  # a line without an end was being written
+    if not whole or orjson.loads(whole[0]) != {"key": key}:
+        message = "was begun with another model or settings; delete it to start over"
+        raise InputError(message, file=file)
+    return [orjson.loads(line) for line in whole[1:]]
 
 
 class Progress:
@@ -71,7 +79,7 @@ class Progress:
         self.batches: Counter[int] = Counter()  # drawn of each part
         self.counts: Counter[str] = Counter()
         self.seen: set[bytes] = set()
-        for batch in self.begun.rows:
+        for batch in self.begun.there:
             self._take(batch)
 
     def add(self, batch: dict[str, Any]) -> None:
@@ -103,6 +111,7 @@ def draw(
     ahead: batches that other jobs drew.
     """
     mix = asked.mix or [MixSpec()]
+    known = ahead or {}
     writer = Writer(model, tokenizer, asked)
     with tqdm(
         total=asked.count,
@@ -119,11 +128,12 @@ def draw(
                         f"{wanted:,} texts in {TRIES} times as many; what helps: a higher "
                         "temperature, --duplicates, --unfinished, other lengths"
                     )
-                batch = (ahead or {}).get((number, place))
+                batch = known.get((number, place))
                 if batch is None:
                     batch = writer.batch(number, part, place, size_of_batch(wanted))
-                progress.add(first_ones(batch, asked, progress.seen, missing))
-                bar.update(len(progress.begun.rows[-1]["texts"]))
+                kept = first_ones(batch, asked, progress.seen, missing)
+                progress.add(kept)
+                bar.update(len(kept["texts"]))
 
 
 def draw_ahead(
@@ -135,13 +145,12 @@ def draw_ahead(
     """
     mix = asked.mix or [MixSpec()]
     writer = Writer(model, tokenizer, asked)
-    shares = count_of_shares(share)
-    first = places_of_share(shares, share).start
-    there = {(row["part"], row["place"]): row for row in begun.rows}
+    own, shares = numbers_of_share(share)
+    there = by_place(begun.there)
     for number, (part, wanted) in enumerate(zip(mix, quotas(mix, asked.count), strict=True)):
         seen: set[bytes] = set()
         kept = 0
-        for place in range(first, most_batches(wanted), shares):
+        for place in range(own - 1, most_batches(wanted), shares):
             if kept * shares >= wanted:
                 break
             row = there.get((number, place))
@@ -158,15 +167,12 @@ def drawn_ahead(files: list[Path], key: str) -> Ahead:
 
     key: as of Progress; InputError where it was drawn otherwise.
     """
-    rows = (row for file in files for row in Begun(existing(file), key).rows)
+    return by_place(row for file in files for row in rows_of(file, key))
+
+
+def by_place(rows: Iterable[dict[str, Any]]) -> Ahead:
+    """Batches by part of the mix and place."""
     return {(row["part"], row["place"]): row for row in rows}
-
-
-def existing(file: Path) -> Path:
-    """The path itself; InputError where nothing is."""
-    if not file.is_file():
-        raise InputError("cannot be read: no such file", file=file)
-    return file
 
 
 def size_of_batch(wanted: int) -> int:
@@ -179,13 +185,14 @@ def most_batches(wanted: int) -> int:
     return -(-TRIES * max(wanted, TOGETHER) // size_of_batch(wanted))
 
 
-@dataclass
 class Writer:
     """A model that is asked for texts."""
 
-    model: LanguageModel
-    tokenizer: Tokenizer
-    asked: SynthesisSpec
+    def __init__(self, model: LanguageModel, tokenizer: Tokenizer, asked: SynthesisSpec):
+        self.model = model
+        self.tokenizer = tokenizer
+        self.asked = asked
+        self.until = ending(tokenizer, masks=asked.fill)
 
     def batch(self, number: int, part: MixSpec, place: int, size: int) -> dict[str, Any]:
         """The `place`th batch of a part: those of `size` texts that fit, and how many do not.
@@ -194,9 +201,9 @@ class Writer:
         """
         source = torch.Generator().manual_seed(seed_of(self.asked.seed, number, place))
         spec = self.asked.sampling
-        until = ending(self.tokenizer, masks=self.asked.fill)
         prompt = self.tokenizer.encode(part.code + part.prompt)
-        samples = generate(self.model, [prompt], uniforms(1, size, spec, source), spec, until)[0]
+        numbers = uniforms(1, size, spec, source)
+        samples = generate(self.model, [prompt], numbers, spec, self.until)[0]
         counts: Counter[str] = Counter(drawn=len(samples))
         texts = []
         for sample in samples:
