@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from confide.files.io import dump_lines
 from confide.specs import SplitSpec
-from confide.stages.split import points, written
+from confide.stages.split import Cutting, points
 from confide.text.documents import Documents
 from confide.types import Record, Span
 
@@ -60,8 +60,8 @@ def test_points_are_those_of_each_document(some, before, point, names):
     counts_found = dict(before)
     seen_found = Counter()
     there = Documents.of(some)
-    found = written(spec, there, np.array(returning, bool), counts_found, seen_found)
-    assert found == expected
+    cutting = Cutting(spec, there, np.array(returning, bool), counts_found, seen_found)
+    assert cutting.written() == expected
     cut = {name: counts_found[name] for name in counts_found if name not in names}
     assert cut == {name: counts[name] for name in counts if name not in names}
     assert +seen_found == +seen

@@ -8,6 +8,7 @@ that straddles two points is cut into both.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -212,112 +213,105 @@ def cut(
 
     Documents that other shards hold, too, are still records.
     """
-    seen: Counter[str] = Counter()
     with no_collection():
         there = lines.documents(plan, shard)
         returning = np.zeros(len(there), bool)
         if plan.returning:
             returning[:] = list(map(plan.returns, there.names))
-        return written(spec, there, returning, {}, seen), seen
-
-
-def written(
-    spec: SplitSpec,
-    there: Documents,
-    returning: np.ndarray,
-    counts: dict[str, int],
-    seen: Counter[str],
-) -> list[bytes | Record]:
-    """Lines of the output for documents; those that are `returning` (D,) bool stay records."""
-    pieces_of = {"turn": _turns, "dialogue": _dialogues}.get(spec.point, _one_by_one)
-    parts: list[bytes | Record] = []
-    run: list[bytes | memoryview] = []
-    for piece in pieces_of(spec, there, returning, counts, seen):
-        if isinstance(piece, Record):
-            parts += [b"".join(run), piece]
-            run = []
-        else:
-            run.append(piece)
-    return [*parts, b"".join(run)]
+        cutting = Cutting(spec, there, returning)
+        return cutting.written(), cutting.seen
 
 
 Pieces = Iterator[bytes | memoryview | Record]  # of the output, or documents that return
 
 
-def _turns(
-    spec: SplitSpec,
-    there: Documents,
-    returning: np.ndarray,
-    counts: dict[str, int],
-    seen: Counter[str],
-) -> Pieces:
-    """Documents whose points are lines: those that can be are cut at once, others one by one."""
-    names = Counter(there.names)
-    once = np.array([names[name] == 1 for name in there.names], bool)
-    together = turns_of.plain(there) & once & ~returning
-    first = [counts.get(name, 0) for name in there.names]
-    cut_ = turns_of.cut(there, together, first)
-    rest = zip(there.names, there.splits, first, cut_.counts, strict=True)
-    for name, split_, before, more in rest:
-        seen[split_] += more
+@dataclass
+class Cutting:
+    """Documents of a shard that are cut into points; those that are `returning` stay records."""
+
+    spec: SplitSpec
+    there: Documents
+    returning: np.ndarray  # (D,) bool: other shards hold them, too
+    counts: dict[str, int] = field(default_factory=dict)  # points so far of a document
+    seen: Counter[str] = field(default_factory=Counter)  # points of each split
+
+    def written(self) -> list[bytes | Record]:
+        """Lines of the output, and records among them."""
+        ways = {"turn": self.turns, "dialogue": self.dialogues}
+        parts: list[bytes | Record] = []
+        run: list[bytes | memoryview] = []
+        for piece in ways.get(self.spec.point, self.one_by_one)():
+            if isinstance(piece, Record):
+                parts += [b"".join(run), piece]
+                run = []
+            else:
+                run.append(piece)
+        return [*parts, b"".join(run)]
+
+    def turns(self) -> Pieces:
+        """Documents whose points are lines: those that can be are cut at once, others alone."""
+        names = Counter(self.there.names)
+        once = np.array([names[name] == 1 for name in self.there.names], bool)
+        together = turns_of.plain(self.there) & once & ~self.returning
+        first = [self.counts.get(name, 0) for name in self.there.names]
+        cut_ = turns_of.cut(self.there, together, first)
+        for number, count in enumerate(cut_.counts):
+            self.add(number, count)
+        if together.all():
+            yield cut_.content
+            return
+        content = memoryview(cut_.content)
+        edge = 0
+        for number in np.flatnonzero(~together).tolist():
+            yield content[edge : cut_.edges[number]]
+            yield self.alone(number)
+            edge = cut_.edges[number]
+        yield content[edge:]
+
+    def dialogues(self) -> Pieces:
+        """Documents that are points themselves."""
+        there = self.there
+        as_they_are = there.in_order & there.certain & ~self.returning
+        for number, as_it_is in enumerate(as_they_are.tolist()):
+            text = there.texts[number]
+            if (
+                not as_it_is
+                or not text
+                or text != text.strip()
+                or there.answers[number] is not None
+            ):
+                yield self.alone(number)
+                continue
+            name = there.names[number]
+            row = _fields(
+                key=f"{name}:{self.counts.get(name, 0)}",
+                text=text,
+                doc=name,
+                split=there.splits[number],
+                domain=there.domains[number],
+                owner=there.authors[number],
+                gold=[(span[0], span[1], span[2], 1.0) for span in there.spans[number]],
+            )
+            yield dump_lines([row])
+            self.add(number, 1)
+
+    def one_by_one(self) -> Pieces:
+        """Documents that are cut one after the other."""
+        return map(self.alone, range(len(self.there)))
+
+    def alone(self, number: int) -> bytes | Record:
+        """Lines of a document; a returning one stays a record."""
+        record = self.there.record(number)
+        if self.returning[number]:
+            return record
+        return dump_lines(points(self.spec, record, self.counts, self.seen))
+
+    def add(self, number: int, count: int) -> None:
+        """Count points of a document that `points` does not count."""
+        name = self.there.names[number]
         if not name.startswith(AUTOMATIC):
-            counts[name] = before + more
-    if together.all():
-        yield cut_.content
-        return
-    content = memoryview(cut_.content)
-    edge = 0
-    for number in np.flatnonzero(~together).tolist():
-        yield content[edge : cut_.edges[number]]
-        record = there.record(number)
-        yield record if returning[number] else dump_lines(points(spec, record, counts, seen))
-        edge = cut_.edges[number]
-    yield content[edge:]
-
-
-def _one_by_one(
-    spec: SplitSpec,
-    there: Documents,
-    returning: np.ndarray,
-    counts: dict[str, int],
-    seen: Counter[str],
-) -> Pieces:
-    """Documents that are cut one after the other."""
-    for record, returns in zip(there.records(), returning.tolist(), strict=True):
-        yield record if returns else dump_lines(points(spec, record, counts, seen))
-
-
-def _dialogues(
-    spec: SplitSpec,
-    there: Documents,
-    returning: np.ndarray,
-    counts: dict[str, int],
-    seen: Counter[str],
-) -> Pieces:
-    """Documents that are points themselves."""
-    as_they_are = there.in_order & there.certain & ~returning
-    for number, as_it_is in enumerate(as_they_are.tolist()):
-        text = there.texts[number]
-        if not as_it_is or not text or text != text.strip() or there.answers[number] is not None:
-            record = there.record(number)
-            yield record if returning[number] else dump_lines(points(spec, record, counts, seen))
-            continue
-        name = there.names[number]
-        split_ = there.splits[number]
-        before = counts.get(name, 0)
-        row = _fields(
-            key=f"{name}:{before}",
-            text=text,
-            doc=name,
-            split=split_,
-            domain=there.domains[number],
-            owner=there.authors[number],
-            gold=[(span[0], span[1], span[2], 1.0) for span in there.spans[number]],
-        )
-        yield dump_lines([row])
-        if not name.startswith(AUTOMATIC):
-            counts[name] = before + 1
-        seen[split_] += 1
+            self.counts[name] = self.counts.get(name, 0) + count
+        self.seen[self.there.splits[number]] += count
 
 
 def cuts(

@@ -127,7 +127,7 @@ def _gold(
     to_line = np.searchsorted(start, last, side="left")
     counts = np.maximum(to_line - from_line, 0)
     span = np.repeat(np.arange(len(first)), counts)
-    line = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts - from_line, counts)
+    line = arrays.runs(from_line, counts)
     order = np.argsort(line, kind="stable")
     span = span[order]
     line = line[order]
