@@ -95,8 +95,8 @@ def study_of(rule: str) -> str | None:
 
 def short(rule: str) -> str:
     """A rule without the name of the study that it is called after."""
-    head = rule.partition("_")[0]
-    return head if head in OF_STUDIES else rule
+    study = study_of(rule)
+    return rule if study is None else rule.removesuffix(f"_{study}")
 
 
 def kind_of(job: WorkflowJob, attacks: Mapping[str, str]) -> str:

@@ -70,17 +70,16 @@ def places_of_share(count: int, share: str | None) -> range:
     """The places, of so many, that fall to a share, as `of_share` has it: perhaps none."""
     if share is None:
         return range(count)
-    numbers = SHARE.fullmatch(share)
-    if numbers is None or int(numbers[1]) > int(numbers[2]):
-        raise InputError("expected a share such as 2-of-8", key="share", value=share)
-    number, shares = int(numbers[1]), int(numbers[2])
+    number, shares = numbers_of_share(share)
     return range((number - 1) * count // shares, number * count // shares)
 
 
-def count_of_shares(share: str) -> int:
-    """How many shares there are; InputError for other words than 2-of-8."""
-    places_of_share(1, share)
-    return int(share.rpartition("-")[2])
+def numbers_of_share(share: str) -> tuple[int, int]:
+    """Which share it is, from 1 on, and how many there are; InputError for other words."""
+    numbers = SHARE.fullmatch(share)
+    if numbers is None or int(numbers[1]) > int(numbers[2]):
+        raise InputError("expected a share such as 2-of-8", key="share", value=share)
+    return int(numbers[1]), int(numbers[2])
 
 
 def scatter(

@@ -84,8 +84,11 @@ def write(
     write_pieces(path, chain([line], records, runs))
 
 
-def read(path: Path) -> Part:
-    """A file that `write` wrote; InputError if it is not one, or not whole."""
+def read(path: Path, *, share: str, points: int) -> Part:
+    """A file that `write` wrote of a share of a file of points of so many bytes.
+
+    InputError if it is not one, not whole, or another's.
+    """
     with readable(path), open(path, "rb") as file:
         line = file.readline()
         size = file.seek(0, os.SEEK_END)
@@ -100,6 +103,10 @@ def read(path: Path) -> Part:
     whole = part.begin_of_runs + OFFSET.itemsize * (head.runs[-1] if head.runs else 0)
     if size != whole:
         raise InputError(f"has {size} bytes and not {whole}: it is not whole", file=path)
+    if head.share != share:
+        raise InputError("expected another share", file=path, key="share", value=share)
+    if head.bytes != points:
+        raise InputError("belongs to other points: make it again", file=path)
     return part
 
 
@@ -109,19 +116,19 @@ def together(paths: list[Path], *, points: int) -> list[Part]:
     points: bytes of the file of points. InputError if one is missing or another's, or if they were
     not made with one key.
     """
-    parts = [read(path) for path in paths]
-    for number, part in enumerate(parts, 1):
-        share = f"{number}-of-{len(parts)}"
-        if part.head.share != share:
-            raise InputError("expected another share", file=part.path, key="share", value=share)
-        if part.head.bytes != points:
-            raise InputError("belongs to other points: make it again", file=part.path)
-        if not made_alike(part.head, parts[0].head):
-            message = f"was not made with the key of {parts[0].path}: make both again"
-            raise InputError(message, file=part.path)
+    parts = [
+        read(path, share=f"{number}-of-{len(paths)}", points=points)
+        for number, path in enumerate(paths, 1)
+    ]
+    for part in parts:
+        check_key(part, parts[0])
+        if len(part.head.buckets) != len(parts[0].head.buckets):
+            raise InputError(f"has other buckets than {parts[0].path}", file=part.path)
     return parts
 
 
-def made_alike(head: Head, other: Head) -> bool:
-    """Whether equal texts have equal digests, in equal buckets."""
-    return head.key == other.key and len(head.buckets) == len(other.buckets)
+def check_key(part: Part, other: Part) -> None:
+    """InputError where equal texts have different digests."""
+    if part.head.key != other.head.key:
+        message = f"was not made with the key of {other.path}: make both again"
+        raise InputError(message, file=part.path)

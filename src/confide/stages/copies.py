@@ -6,7 +6,6 @@ What all shares write, one after the other, is what `confide dedup` writes.
 from pathlib import Path
 
 from confide.data.copies import lines
-from confide.errors import InputError
 from confide.files import shared_digests
 from confide.files.buckets import within
 from confide.files.io import size_of, write_pieces
@@ -21,12 +20,10 @@ def copies(*, points: Path, digests: Path, repeats: list[Path], share: str, outp
 
     InputError if a file is missing, not whole, or of other points or another key.
     """
-    parts = shared_digests.together(repeats, points=size_of(points))
-    own = shared_digests.read(digests)
-    if own.head.share != share:
-        raise InputError("expected another share", file=digests, key="share", value=share)
-    if own.head.key != parts[0].head.key:
-        raise InputError(f"was not made with the key of {repeats[0]}", file=digests)
+    size = size_of(points)
+    parts = shared_digests.together(repeats, points=size)
+    own = shared_digests.read(digests, share=share, points=size)
+    shared_digests.check_key(own, parts[0])
     runs = own.runs() + [run for part in parts for run in part.runs()]
     found = ((within(runs, shard), shard) for shard in of_share(shards(points), share))
     write_pieces(output, (lines(copied, shard) for copied, shard in found))

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from confide.data.copies import WARNING, lines, records
-from confide.files.buckets import repeats
-from confide.files.io import write_pieces
+from confide.files.buckets import Offsets, repeats
+from confide.files.io import Range, write_pieces
 from confide.files.shards import scatter, shards
 from confide.output.escaping import warn
 from confide.specs import DedupSpec
@@ -27,5 +27,9 @@ def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> N
         warn(WARNING)
     ranges = shards(points)
     later = repeats(partial(records, digest(spec.digest)), ranges, output.parent, threads)
-    make = lambda: lambda shard: lines(later.within(shard), shard)  # noqa: E731
-    write_pieces(output, scatter(make, ranges, threads))
+    write_pieces(output, scatter(lambda: partial(later_lines, later), ranges, threads))
+
+
+def later_lines(later: Offsets, shard: Range) -> bytes:
+    """Lines of the output for a shard of the points."""
+    return lines(later.within(shard), shard)

@@ -11,7 +11,7 @@ from confide.errors import InputError
 from confide.files import shared_digests
 from confide.files.buckets import KEYED, Buckets, Offsets, sort
 from confide.files.io import read_bytes, size_of
-from confide.files.shards import count_of_shares, of_share, shards
+from confide.files.shards import numbers_of_share, of_share, shards
 from confide.output.escaping import warn
 from confide.specs import DedupSpec
 from confide.text.digests import BLOCK, digest
@@ -33,7 +33,8 @@ def digests(spec: DedupSpec, *, points: Path, key: Path, share: str, output: Pat
         raise InputError(f"expected {BLOCK} bytes", file=key)
     digested = digest(spec.digest, secret)
     size = size_of(points)
-    buckets = Buckets(output.parent, size, KEYED, multiple=count_of_shares(share))
+    _, count = numbers_of_share(share)
+    buckets = Buckets(output.parent, size, KEYED, multiple=count)
     offsets = Offsets(output.parent)
     ranges = of_share(shards(points), share)
     sort(partial(records, digested), ranges, threads=1, buckets=buckets, offsets=offsets)
