@@ -91,6 +91,25 @@ def time_and_memory(row: dict[str, Any]) -> tuple[str, str]:
     return times(row.get("ratio")), memory
 
 
+def head() -> Iterator[str]:
+    """What it is worth that rows of logits begin at lines of the cache."""
+    found = load("head")
+    if found is None:
+        return
+    yield from (
+        "### The output layer",
+        "",
+        f"`python benchmarks/head.py`, {hardware(found)}. Losses and gradients where rows of "
+        "logits begin at lines of the processor's cache, against rows that follow at once:",
+        "",
+    )
+    rows = [
+        (f"{int(vocabulary):,}", times(case["rows at lines"]["ratio"]))
+        for vocabulary, case in found["cases"].items()
+    ]
+    yield from table(("vocabulary", "time"), rows)
+
+
 def pretrained() -> Iterator[str]:
     """Updates of a pretrained model, with adapters and whole, and its texts."""
     found = load("pretrained")
@@ -326,6 +345,7 @@ def page() -> str:
             "clipping_gpu", "The same on a GPU", "python benchmarks/clipping.py --case gpt2-small"
         ),
         *growth(),
+        *head(),
         *pretrained(),
         *synthesis(),
         *selective(),

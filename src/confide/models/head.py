@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+LINE = 16  # floats in a line of the processor's cache
 IGNORE = -100  # target of padding and of masked tokens: no loss, no gradient
 
 
@@ -20,7 +21,28 @@ def linear(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
     Of hidden states that are not contiguous torch would make one per example.
     """
-    return F.linear(hidden.flatten(0, -2), weight, bias).view(*hidden.shape[:-1], -1)
+    rows = hidden.flatten(0, -2)
+    logits = into_lines(rows, weight, bias) if fits_lines(rows) else F.linear(rows, weight, bias)
+    return logits.unflatten(0, hidden.shape[:-1])
+
+
+def fits_lines(rows: Tensor) -> bool:
+    """Whether a product may be written where we say: on a processor, without autograd or casts."""
+    on_cpu = rows.device.type == "cpu" and rows.dtype == torch.float32
+    return on_cpu and not torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
+
+
+def into_lines(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """What F.linear gives (N, V), each row beginning at a line of the cache.
+
+    Rows of other lengths, such as GPT-2's 50,257, are written half as fast.
+    """
+    size = len(weight)
+    lines = -(-size // LINE)
+    logits = rows.new_empty(len(rows), lines * LINE)[:, :size]
+    if bias is None:
+        return torch.mm(rows, weight.t(), out=logits)
+    return torch.addmm(bias, rows, weight.t(), out=logits)
 
 
 class CrossEntropy(torch.autograd.Function):

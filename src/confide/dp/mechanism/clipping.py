@@ -395,7 +395,7 @@ class PerExampleClipper:
             message = f"{layer} read {len(inputs)} rows for {batch} examples"
             raise InputError(f"{message}: its first dimension must be the example", key="model")
         grad = grad.detach().to(self.spare.dtype)
-        grad = grad.reshape(batch, -1, grad.shape[-1]).contiguous()
+        grad = row_by_row(grad.reshape(batch, -1, grad.shape[-1]))
         vectors = vectors_of(module, inputs, grad)
         for name, parameter in self.places[module].items():
             if name in vectors:
@@ -453,6 +453,12 @@ class PerExampleClipper:
         totals = [total for weight, total in pairs if is_divided(weight)]
         for total, part in zip(totals, divided, strict=True):
             total.add_(part)
+
+
+def row_by_row(grad: Tensor) -> Tensor:
+    """(B, L, size) with its rows one behind the other, gaps between them or none."""
+    example, row, number = grad.stride()
+    return grad if number == 1 and example == grad.shape[1] * row else grad.contiguous()
 
 
 def vectors_of(module: nn.Module, inputs: Tensor, grad: Tensor) -> dict[str, Tensor]:
