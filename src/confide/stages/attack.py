@@ -6,6 +6,7 @@ from pathlib import Path
 from confide.attacks.registry import ATTACKS
 from confide.attacks.target import opened
 from confide.files.io import sha256, write_json
+from confide.output.counts import pointed
 from confide.runtime.memory import keep_pages
 from confide.specs import AttackJobSpec
 from confide.train.job import device_of
@@ -47,4 +48,4 @@ def attack(
     begun = time.perf_counter()
     metrics = ATTACKS[spec.attack.kind](spec.attack, target)
     of = {"attack": spec.attack.kind, "run": spec.run, "weights": sha256(model)}
-    write_json(output, of | metrics | {"seconds": time.perf_counter() - begun})
+    write_json(output, pointed(of | metrics) | {"seconds": time.perf_counter() - begun})

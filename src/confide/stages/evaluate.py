@@ -11,6 +11,7 @@ from confide.data.partition_files import check_vocabulary, load_partition
 from confide.errors import InputError
 from confide.files.io import sha256, write_json
 from confide.files.rows import read_rows
+from confide.output.counts import pointed
 from confide.runtime.memory import keep_pages
 from confide.specs import EvaluateSpec
 from confide.text.planted import is_planted
@@ -90,7 +91,7 @@ def evaluate(
         of_domain = partition.domain[scores.point] == number
         if of_domain.any():
             figures["domains"][name] = summary(scores.of(of_domain), secret[of_domain])
-    write_json(output, figures)
+    write_json(output, pointed(figures))
 
 
 def described(points: Path, partition: Partition) -> tuple[np.ndarray, np.ndarray]:

@@ -97,7 +97,7 @@ def exposed(metrics: Json) -> str:
     words = f"largest exposure {'at most ' * is_estimated}{rounded_up(largest, 4)} bits"
     candidates = metrics.get("candidates")
     if candidates and not is_estimated and largest >= math.log2(candidates):
-        words = f"{words} (a planted secret was the first guess among {candidates:,})"
+        words = f"{words} (a planted secret was the first guess among {candidates:,.0f})"
     if chance is None:
         return f"{words}; what chance gives was not measured"
     mean = metrics.get("mean")

@@ -1,0 +1,20 @@
+"""Counts that nobody takes for a secret.
+
+A planted secret is a number of digits, and a count may be the same by chance: `confide scan` would
+then find it. So counts of many digits are written with a decimal point, which no secret has.
+"""
+
+from typing import Any
+
+import numpy as np
+
+LONG = 100_000  # no planted secret that is searched for has fewer digits
+
+
+def pointed(value: Any) -> Any:
+    """A value of JSON whose long counts, however deep, are written with a decimal point."""
+    if isinstance(value, dict):
+        return {key: pointed(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [pointed(inner) for inner in value]
+    return float(value) if isinstance(value, int | np.integer) and abs(value) >= LONG else value
