@@ -17,4 +17,5 @@ def pointed(value: Any) -> Any:
         return {key: pointed(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [pointed(inner) for inner in value]
-    return float(value) if isinstance(value, int | np.integer) and abs(value) >= LONG else value
+    is_long = isinstance(value, int | np.integer) and abs(int(value)) >= LONG
+    return float(value) if is_long else value
