@@ -94,6 +94,17 @@ def test_all_secrets_with_what_a_random_one_costs():
     assert "Noise may leave less than a unigram model knows" in reasons[2]
 
 
+def test_what_a_secret_in_several_texts_costs_stands_behind_what_it_costs_in_one():
+    several = CRT._replace(several={2: 7.9716, 10: 2729.3, 400: math.inf})
+    reasons = advise([several, DPSGD], [MEASURED], SECRET).reasons
+    assert reasons[1] == (
+        "a missed secret that stands in several texts costs more: "
+        "epsilon = 7.97 in 2 texts, 2,730 in 10 texts, infinity in 400 texts"
+    )
+    of_records = advise([several], [MEASURED], RECORD).reasons
+    assert not any("several texts" in reason for reason in of_records)
+
+
 def test_where_redaction_amplifies_nothing_no_random_secret_is_spoken_of():
     assert not any("random" in reason for reason in advise([DPSGD], [MEASURED], SECRET).reasons)
 

@@ -9,7 +9,7 @@ punishes what a model was kept from learning.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from confide.dp.accounting.curves import Relation
@@ -72,6 +72,7 @@ class Option(NamedTuple):
     problem: str | None = None  # why it cannot be run at all
     # of one occurrence of a caught secret, if later copies of its text come back; None: as `caught`
     alone: float | None = None
+    several: Mapping[int, float] = {}  # of a missed secret in so many distinct texts
     trained: str | None = None  # the run of this method on this dataset, and what was measured
     spent: float = math.inf  # epsilon of a point that this run was trained at
     perplexity: float | None = None  # of its public tokens
@@ -245,6 +246,10 @@ def why(best: Option, covered: Cover, policies: Policies, wish: Wish) -> list[st
     if best.alone is not None and best.alone != best.caught:
         alone = f"of one copy alone: epsilon = {best.alone:.3g}"
         lines.append(f"that is of masking it in all copies of its text; {alone}")
+    if best.several:
+        prices = (f"{shown(price)} in {size:,} texts" for size, price in best.several.items())
+        repeated = "a missed secret that stands in several texts costs more"
+        lines.append(f"{repeated}: epsilon = {', '.join(prices)}")
     if covered == "if":
         fails = "how often it does not is unknown"
         if policies.delta2_upper is not None:
@@ -260,6 +265,11 @@ def why(best: Option, covered: Cover, policies: Policies, wish: Wish) -> list[st
         share = f"a random secret, missed with a probability of at most {policies.gamma_upper:.2%}"
         lines.append(f"{share}: epsilon = {best.random:.3g}")
     return lines
+
+
+def shown(epsilon: float) -> str:
+    """An epsilon to three digits."""
+    return "infinity" if epsilon == math.inf else f"{float(f'{epsilon:.3g}'):,g}"
 
 
 def missing(policies: Policies) -> str:
