@@ -137,6 +137,24 @@ def test_only_divided_stages_are_started_several_times(monkeypatch):
     assert launched[1:] == [({"processes": 1, "nodes": 2, "arguments": ["train", *flags]},)]
 
 
+@pytest.mark.parametrize("flag", ["-d", "--directory"])
+def test_a_folder_is_named_as_run_names_it(monkeypatch, flag):
+    """Whoever has typed `confide run -d mine` types `-d mine` again."""
+    given = []
+
+    def recommend(folder: Path = Path(), *, size: int = 1) -> None:
+        """size: how much."""
+        given.append((folder, size))
+
+    def watch(*, folder: Path = Path()) -> None:
+        given.append(folder)
+
+    monkeypatch.setattr(cli, "stage", {"recommend": recommend, "watch": watch}.get)
+    assert cli.run("recommend", [flag, "mine", "--size", "2"]) == cli.run("watch", [flag, "b"]) == 0
+    assert cli.run("recommend", ["mine"]) == cli.run("watch", []) == 0
+    assert given == [(Path("mine"), 2), Path("b"), (Path("mine"), 1), Path()]
+
+
 @pytest.mark.parametrize("name", cli.STAGES)
 def test_every_stage_has_the_signature_that_the_command_line_needs(name):
     function = cli.stage(name)

@@ -49,6 +49,7 @@ TRACEBACK = "CONFIDE_TRACEBACK"  # set: faults are shown in full
 # Commands whose files are for others, as far as the user's own umask lets them.
 FOR_OTHERS = ("release", "attest")
 DIVIDED = ("train",)  # stages that several processes can share
+FOLDER = "folder"  # parameter of a command that reads what a run made there
 INDENT = 17  # columns that the name of a command takes in the list of all
 CALL = re.compile(r"^`[^`]*`: ")  # how a docstring says what to type
 # How the docstring of a command says what a parameter is: `name: words`, up to the next or a gap.
@@ -212,7 +213,14 @@ def run(name: str, arguments: list[str]) -> int:
         parser.add_argument("--processes", type=int, default=1, help=of_node)
         of_job = "of a job of Slurm's, whose processes share the work"
         parser.add_argument("--nodes", type=int, default=1, help=of_job)
+    works_in_a_folder = FOLDER in inspect.signature(function).parameters
+    if works_in_a_folder:
+        same = "the same as folder, in the words of `confide run`."
+        parser.add_argument("-d", "--directory", type=Path, help=same)
     values = vars(parser.parse_args(arguments))
+    directory = values.pop("directory") if works_in_a_folder else None
+    if directory is not None:
+        values[FOLDER] = directory
     counts = ("processes", "nodes") if name in DIVIDED else ()
     divided = {key: values.pop(key) for key in counts}
     for key, annotation in typing.get_type_hints(function).items():

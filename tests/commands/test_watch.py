@@ -102,6 +102,16 @@ def test_a_look_without_a_terminal_is_one_look(tmp_path, capsys):
     assert "1 of 5 jobs" in capsys.readouterr().out
 
 
+def test_an_older_run_is_not_taken_for_one_that_leaves_no_log(tmp_path, capsys):
+    """As with --quiet all: Snakemake's log of that run is empty."""
+    (tmp_path / FOLDER).mkdir(parents=True)
+    (tmp_path / FOLDER / "2026-11-22T100000.snakemake.log").write_text("\n".join(LINES))
+    (tmp_path / FOLDER / "2026-11-23T100000.snakemake.log").touch()
+    with pytest.raises(InputError, match="2026-11-23T100000.*is empty.*--quiet"):
+        watch(folder=tmp_path)
+    assert not capsys.readouterr().out
+
+
 def test_times_of_this_folder_come_before_those_of_elsewhere(tmp_path):
     folder = tmp_path / "logs/benchmarks/split"
     folder.mkdir(parents=True)

@@ -36,7 +36,7 @@ def project(tmp_path, monkeypatch):
     return name
 
 
-def typed(monkeypatch, capsys, lines, *flags):
+def typed(monkeypatch, capsys, lines, *flags, params="params.yaml"):
     """Status and output of a review in a terminal in which these lines are typed."""
     given = iter(lines)
 
@@ -49,11 +49,31 @@ def typed(monkeypatch, capsys, lines, *flags):
     monkeypatch.setattr("builtins.input", ask)
     old = os.umask(0o022)
     try:
-        status = cli.main(["review", "params.yaml", *flags, "--terminal"])
+        status = cli.main(["review", params, *flags, "--terminal"])
     finally:
         os.umask(old)
     said = capsys.readouterr()
     return status, said.out + said.err
+
+
+def test_a_project_is_reviewed_from_any_folder(project, monkeypatch, capsys, tmp_path):
+    """Paths in params.yaml are as seen from where it lies."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    text = (tmp_path / "params.yaml").read_text()
+    (tmp_path / "words.txt").write_text("a line of its own\nAnna\n")
+    policies = "policies:\n  listed: { kind: words, path: words.txt, independent: true }\n"
+    changed = text.replace("policies:\n", policies, 1)
+    assert changed != text
+    (tmp_path / "params.yaml").write_text(changed)
+    monkeypatch.chdir(elsewhere)
+    flags = ("--dataset", project, "--size", "10")
+    status, said = typed(monkeypatch, capsys, [""], *flags, params="../params.yaml")
+    assert status == 0 and "1 read, 9 left" in said
+    assert "of the dataset in ../params.yaml" in said and "run -d .." in said
+    assert (tmp_path / "data/own/reviews" / f"{project}.json").is_file()
+    status, said = typed(monkeypatch, capsys, [], *flags, params="params.yaml")
+    assert status == 2 and said.startswith("confide review: error: params.yaml: is not there")
 
 
 def test_a_review_in_a_terminal_is_saved_and_gone_on_with(project, monkeypatch, capsys, tmp_path):

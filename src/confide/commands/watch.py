@@ -75,9 +75,13 @@ def copies(folder: Path, copied: dict[str, int]) -> bool:
 def newest(folder: Path) -> Path:
     """Snakemake's log of the run that began last; InputError where there was none.
 
-    Reports have such logs, too, but no table of jobs.
+    Reports have such logs, too, but no table of jobs. With `--quiet all` a log stays empty, and an
+    older one must not be taken for it.
     """
     logs = sorted((folder / FOLDER).glob("*.snakemake.log"), reverse=True)
+    if logs and not logs[0].stat().st_size:
+        problem = "is empty: the last run has just begun, or leaves nothing to watch, with --quiet"
+        raise InputError(problem, file=logs[0])
     for log in logs:
         if any(line.startswith(STATS) for line in lines_of(log)):
             return log
