@@ -183,15 +183,17 @@ def test_bounds_of_an_unknown_miss_rate_stay_unknown(study, tmp_path):
     certified(tmp_path, "crt", measured=UNKNOWN, noise_seed=None)
     with pytest.raises(
         Failure, match="how many secrets the policy misses is unknown: the corpus names no secrets"
-    ):
+    ) as refused:
         release(tmp_path / "certificate.json", study=study, output=tmp_path / "out")
-    release(tmp_path / "certificate.json", study=study, output=tmp_path / "out", anyway=True)
+    dataset = read_json(tmp_path / "certificate.json")["asked"]["train"]["data"]["dataset"]
+    assert f"`confide review params.yaml --dataset {dataset}` finds" in str(refused.value)
+    release(tmp_path, study=study, output=tmp_path / "out", anyway=True)
     found = read_json(tmp_path / "out/certificate.json")
     assert found["headline"]["gamma_upper"] is None and not [
         c for c in found["claims"] if c["name"].startswith("bayesian")
     ]
     assert "nobody can say what the policy misses" in found["says"]
-    verify(tmp_path / "out/certificate.json", root=tmp_path / "out")
+    verify(tmp_path / "out", root=tmp_path / "out")
     certified(
         tmp_path, "dpsgd", measured=UNKNOWN, noise_seed=None
     )  # covers every record alike, whatever a policy misses

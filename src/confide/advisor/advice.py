@@ -260,7 +260,8 @@ def why(best: Option, covered: Cover, policies: Policies, wish: Wish) -> list[st
         lines.append(f"only if {where} of a missed secret: {fails}; {remedy}")
     if best.random is None:
         unknown = f"the share that the policy misses is {UNKNOWN}"
-        lines.append(f"{unknown}. Count on what holds for a missed one")
+        remedy = "`confide review` bounds it, and `confide release` refuses without"
+        lines.append(f"{unknown}. Count on what holds for a missed one; {remedy}")
     elif best.random < best.missed:
         share = f"a random secret, missed with a probability of at most {policies.gamma_upper:.2%}"
         lines.append(f"{share}: epsilon = {best.random:.3g}")

@@ -16,7 +16,7 @@ from confide.certify.certificate import certificate as certificate_of
 from confide.certify.certificate import sealed
 from confide.certify.facts import CONSERVATIVE, UNKNOWN
 from confide.certify.rounding import ROUNDED
-from confide.commands.verify import reached, read, verify
+from confide.commands.verify import certificate_in, reached, read, verify
 from confide.errors import Failure, InputError
 from confide.files.io import atomic, read_file, sha256, write_json
 from confide.models.export import export, export_adapter, exportable, named
@@ -57,7 +57,7 @@ def release(
     The copy is open to others as the umask says. Failure names all that speaks against a release.
     InputError where the certificate does not hold or a file is missing.
 
-    certificate: results/runs/RUN/certificate.json of the model.
+    certificate: results/runs/RUN/certificate.json of the model, or its folder.
     study: folder of a study that the run is part of, with its gate and its scan.
     output: the new folder.
     adapter: of a model with adapters these alone, for PEFT, and not the weights that they are added
@@ -69,6 +69,7 @@ def release(
     """
     if output.exists():
         raise InputError("exists already", file=output)
+    certificate = certificate_in(certificate)
     verify(certificate)
     certified = read(certificate)
     files, _ = reached(certified["files"], [*certificate.resolve().parents], certificate)
@@ -125,7 +126,9 @@ def unknown(certified: dict[str, Any]) -> list[str]:
         return []
     on_pi = not any(claim["name"] == "bayesian" for claim in certified["claims"])
     on_pi_c = certified["headline"]["condition"] == CONSERVATIVE
-    reason = f"how many secrets the policy misses is {UNKNOWN}; `confide review` finds a bound"
+    dataset = certified["asked"]["train"]["data"]["dataset"]
+    remedy = f"`confide review params.yaml --dataset {dataset}` finds a bound"
+    reason = f"how many secrets the policy misses is {UNKNOWN}; {remedy}"
     return [reason] if on_pi or on_pi_c else []
 
 
