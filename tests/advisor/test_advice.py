@@ -116,6 +116,17 @@ def test_without_gold_secrets_only_a_missed_one_counts():
     )
 
 
+def test_a_bound_that_allows_all_secrets_to_be_missed_is_no_bound():
+    """As of a review of few texts: caught secrets alone are then nothing to count on."""
+    useless = MEASURED._replace(gamma=None, gamma_upper=1.0)
+    found = advise([CRT._replace(random=3.0), REDACTED], [useless], SECRET)
+    assert found.best.method == "crt"
+    assert any("texts read, for a bound. Count on" in reason for reason in found.reasons)
+    found = advise([REDACTED, NOTHING], [useless], SECRET)
+    assert found.best is None and "too few secrets were tested" in found.reasons[0]
+    assert advise([REDACTED, NOTHING], [MEASURED], SECRET).best == REDACTED
+
+
 @pytest.mark.parametrize(
     ("measured", "words"),
     [(SPLIT, "at most 0.80%"), (UNKNOWN._replace(dataset="split"), "is unknown")],

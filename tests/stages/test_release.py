@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from confide.certify.certificate import sealed
 from confide.certify.rounding import count_up, rate_up
 from confide.cli import main
-from confide.commands.release import RELEASED, release
+from confide.commands.release import RELEASED, release, unknown_since
 from confide.commands.verify import verify
 from confide.dp.accounting.bounds import clopper_pearson
 from confide.dp.ledger import Ledger
@@ -208,8 +208,18 @@ def test_bounds_of_an_unknown_miss_rate_stay_unknown(study, tmp_path):
 def test_a_bound_that_allows_every_secret_to_be_missed_is_none(study, tmp_path):
     empty = {"gamma_upper": 1.0, "gamma_literal_upper": 1.0}
     certified(tmp_path, "crt", measured=empty, noise_seed=None)
-    with pytest.raises(Failure, match=r"how many secrets the policy misses is unknown"):
+    with pytest.raises(Failure, match=r"misses is unknown: too few secrets were tested"):
         release(tmp_path / "certificate.json", study=study, output=tmp_path / "out")
+
+
+def test_a_review_that_bounds_nothing_is_not_asked_for_again_as_it_was(study, tmp_path):
+    certified(tmp_path, "crt", measured=UNKNOWN, noise_seed=None)
+    certificate = read_json(tmp_path / "certificate.json")
+    assert "--size" not in unknown_since(certificate)
+    read = certificate["policy"] | {"reviewed": {"most": None}, "worst_label": "code"}
+    words = unknown_since(certificate | {"policy": read})
+    assert "too few texts were read for a bound on its label code" in words
+    assert "--size" in words and "--most" in words
 
 
 @given(st.floats(1e-9, 1), st.floats(1e-9, 1))

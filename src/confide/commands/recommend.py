@@ -319,10 +319,12 @@ def described(policies: Policies) -> str:
     head = f"{policies.dataset}: {names}; {pools}"
     if policies.gamma_upper is None:
         return f"{head}. What the policies miss is {UNKNOWN}."
+    label = plain(policies.label or "of one label")
+    if policies.unknown is not None:
+        return f"{head}. How many secrets the policy misses is {policies.unknown} (worst: {label})."
     if policies.gamma is None:
         bound = f"{policies.gamma_upper:.2%} of the secrets of any kind"
         return f"{head}. By what a person marked, the policy misses at most {bound} (95 %)."
-    label = plain(policies.label or "of one label")
     misses = (
         f"misses {policies.gamma:.2%} of the secrets that it finds worst ({label}; "
         f"{policies.secrets:,} of all labels tested), "

@@ -126,10 +126,23 @@ def unknown(certified: dict[str, Any]) -> list[str]:
         return []
     on_pi = not any(claim["name"] == "bayesian" for claim in certified["claims"])
     on_pi_c = certified["headline"]["condition"] == CONSERVATIVE
-    dataset = certified["asked"]["train"]["data"]["dataset"]
-    remedy = f"`confide review params.yaml --dataset {dataset}` finds a bound"
-    reason = f"how many secrets the policy misses is {UNKNOWN}; {remedy}"
+    reason = f"how many secrets the policy misses is {unknown_since(certified)}"
     return [reason] if on_pi or on_pi_c else []
+
+
+def unknown_since(certified: dict[str, Any]) -> str:
+    """Why nobody can say how many secrets the policy misses, and what would help."""
+    review = (
+        f"`confide review params.yaml --dataset {certified['asked']['train']['data']['dataset']}`"
+    )
+    if certified["policy"].get("reviewed"):
+        few = (
+            f"too few texts were read for a bound on its label {certified['policy']['worst_label']}"
+        )
+        return f"unknown: {few}; {review} with more (--size), or with --most, may find one"
+    if certified["policy"]["gamma_upper"] is not None:
+        return "unknown: too few secrets were tested for a bound"
+    return f"{UNKNOWN}; {review} finds a bound"
 
 
 def assemble(

@@ -159,7 +159,7 @@ def read(session: Session, *, terminal: bool) -> None:
     say(
         f"{len(session.sample.texts):,} of {texts:,} distinct training texts, "
         f"{session.review.reviewed:,} of them read; kept in {session.path}",
-        f"were nothing missed in any of them, at most {best(session):.1%} of all secrets are",
+        *prospects(best(session)),
     )
     if terminal:
         in_terminal(session, input, say)
@@ -173,10 +173,25 @@ def read(session: Session, *, terminal: bool) -> None:
     )
 
 
-def best(session: Session) -> float:
-    """The bound on gamma, over all labels, if nothing at all is marked."""
+def prospects(bounds: dict[str, float]) -> list[str]:
+    """What a review can show at best, before anybody reads for hours.
+
+    bounds: on gamma, by label. Certificates count the largest.
+    """
+    worst = max(bounds, key=lambda label: bounds[label])
+    words = f"were nothing missed in any of them, at most {bounds[ANY]:.1%} of all secrets are"
+    if bounds[worst] > bounds[ANY]:
+        words += f", and {bounds[worst]:.1%} of the label {worst}: certificates count the worst one"
+    if bounds[worst] < 1:
+        return [words]
+    remedy = "draw more texts (--size), or state how many a text holds at most (--most)"
+    return [words, f"that is no bound, and `confide release` would refuse: {remedy}"]
+
+
+def best(session: Session) -> dict[str, float]:
+    """The bounds on gamma if nothing at all is marked, by label."""
     clean = session.review.model_copy(update={"marks": [Marks()] * len(session.review.marks)})
     nothing = dict.fromkeys(RATES, False)
     counts = counts_of(clean, session.sample, lambda text, mark: nothing, RATES)
     each = each_of(CONFIDENCE, bounds_in(counts))
-    return rates_of(counts, each)[ANY]["gamma_upper"]
+    return {label: rates["gamma_upper"] for label, rates in rates_of(counts, each).items()}

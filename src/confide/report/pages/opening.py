@@ -28,6 +28,7 @@ NOT_TRIED = (
     "is on the assessment page of each study of this model"
 )
 MISSED = "secret_missed"  # the claim about a secret that the policy misses, in one text
+NO_BOUND = "How many secrets the policy catches nobody knows; it may miss all of them"
 GROUP = "group_"  # how names of claims about several texts begin
 UNCOUNTED = (
     "anything of a secret that the policy misses in several texts: the corpus names no secrets, so "
@@ -191,7 +192,10 @@ def sure(certified: Json, claim: Json | None, epsilon: float) -> str:
 
 def unknown_misses(certified: Json) -> str:
     """A sentence where nobody can say what the policy misses; empty where that was measured."""
-    if certified["headline"].get("gamma_upper") is not None:
+    bound = certified["headline"].get("gamma_upper")
+    if bound is not None and bound >= 1:
+        return f". {NO_BOUND}"
+    if bound is not None:
         return ""
     return f". How many secrets the policy catches is {UNKNOWN}"
 
