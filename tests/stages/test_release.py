@@ -198,6 +198,7 @@ def test_bounds_of_an_unknown_miss_rate_stay_unknown(study, tmp_path):
         tmp_path, "dpsgd", measured=UNKNOWN, noise_seed=None
     )  # covers every record alike, whatever a policy misses
     release(tmp_path / "certificate.json", study=study, output=tmp_path / "other")
+    assert "Released although" not in (tmp_path / "other/certificate.md").read_text()
     certified(
         tmp_path, "crt_unredacted", measured=UNKNOWN, noise_seed=None
     )  # rests on what the conservative policy catches
@@ -326,6 +327,8 @@ def test_what_speaks_against_it_is_named_and_only_anyway_overrules_it(
     assert not list(tmp_path.glob(".out*"))
     release(tmp_path / "certificate.json", study=study, output=tmp_path / "out", anyway=True)
     assert message in capsys.readouterr().out and (tmp_path / "out/model.safetensors").is_file()
+    for page in ("certificate.md", "certificate.html"):
+        assert (tmp_path / "out" / page).read_text().count("Released although: ") == 1
 
 
 @pytest.mark.parametrize("name", ["model", "ledger", "recall", "certificate.json"])

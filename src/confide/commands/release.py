@@ -188,7 +188,7 @@ def assemble(
         ]
         again |= {"files": entries}
     sealed_again = sealed(again)
-    text = page(sealed_again, audited(audits))
+    text = page(sealed_again, audited(audits), against)
     write_json(folder / "certificate.json", sealed_again)
     pages = {".md": text, ".html": as_html(text, f"Certificate of {sealed_again['run']}")}
     for suffix, content in pages.items():
