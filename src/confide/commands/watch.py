@@ -123,7 +123,8 @@ def taken_in(state: Progress) -> dict[str, float]:
     """Mean seconds of the jobs that are done, by rule."""
     taken = defaultdict(list)
     for job, seconds in state.done:
-        taken[short(job.rule)].append(seconds)
+        if seconds is not None:
+            taken[short(job.rule)].append(seconds)
     return {rule: mean(seconds) for rule, seconds in taken.items()}
 
 
