@@ -32,9 +32,9 @@ if typing.TYPE_CHECKING:
     from confide.specs import Spec
 
 # fmt: off
-COMMANDS = (  # for a user; no rule of the workflow calls them
-    "init", "forecast", "run", "watch", "report", "recommend", "review", "check", "epsilon",
-    "verify", "rerun", "release", "attest", "spend", "example", "generate", "synthesize",
+COMMANDS = (  # for a user, about in the order of use; no rule of the workflow calls them
+    "example", "init", "recommend", "review", "forecast", "run", "watch", "report", "verify",
+    "release", "attest", "generate", "synthesize", "spend", "check", "epsilon", "rerun",
 )
 STAGES = (
     "fetch", "pretrained", "split", "plant", "tokenizer", "pipeline", "domain_policy",
@@ -44,7 +44,6 @@ STAGES = (
     "leaderboard", "tuning", "scan", "track",
 )
 # fmt: on
-GROUPS = {"For you": COMMANDS, "Stages, which the workflow calls": STAGES}
 TRACEBACK = "CONFIDE_TRACEBACK"  # set: faults are shown in full
 # Commands whose files are for others, as far as the user's own umask lets them.
 FOR_OTHERS = ("release", "attest")
@@ -80,13 +79,14 @@ def overview() -> list[str]:
     """The lines of `confide --help`."""
     width = max(shutil.get_terminal_size().columns, 2 * INDENT)
     lines = ["usage: confide COMMAND ...", "       confide COMMAND --help"]
-    for title, names in GROUPS.items():
-        lines += ["", f"{title}:"]
-        for name in names:
-            text = textwrap.wrap(sentence_of(name), width - INDENT)
-            heads = [f"  {name}", *[""] * (len(text) - 1)]
-            lines += [head.ljust(INDENT) + line for head, line in zip(heads, text, strict=True)]
-    return lines
+    lines += ["", "For you:"]
+    for name in COMMANDS:
+        text = textwrap.wrap(sentence_of(name), width - INDENT)
+        heads = [f"  {name}", *[""] * (len(text) - 1)]
+        lines += [head.ljust(INDENT) + line for head, line in zip(heads, text, strict=True)]
+    lines += ["", "Stages, which the workflow calls; --help says what each is for:"]
+    names = textwrap.wrap(", ".join(STAGES), width - 2)
+    return [*lines, *(f"  {line}" for line in names)]
 
 
 def refusal(name: str) -> str:
