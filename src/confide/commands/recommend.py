@@ -17,7 +17,7 @@ from confide.advisor.page import plain
 from confide.advisor.prices import PRICED, priced, with_wish
 from confide.config import jobs
 from confide.config.jobs import Run
-from confide.config.params import load
+from confide.config.params import FILE, load
 from confide.data.partition_files import load_partition
 from confide.dp.accounting.calibration import check_ranges
 from confide.dp.accounting.curves import Relation
@@ -67,6 +67,9 @@ def recommend(
     """
     if not folder.is_dir():
         raise InputError("there is no such folder", file=folder)
+    if not (params_file := folder / FILE).is_file():
+        remedy = "`confide init CORPUS` writes it; another folder: confide recommend FOLDER"
+        raise InputError(f"is not there: {remedy}", file=params_file)
     if unit not in UNITS:
         raise InputError(f"is not one of {', '.join(UNITS)}", key="unit", value=unit)
     if unit == "secret" and relation != "replace_one":
