@@ -78,11 +78,11 @@ def test_unknown_commands_and_missing_flags(tmp_path):
 def test_help_of_the_program_and_of_a_stage(tmp_path):
     done = confide(folder=tmp_path)
     assert done.returncode == 0
-    listed = done.stdout.partition("Stages, which the workflow calls:")
-    for names, part in ((cli.COMMANDS, listed[0]), (cli.STAGES, listed[2])):
-        assert [line.split()[0] for line in part.splitlines() if re.match("  [a-z]", line)] == [
-            *names
-        ]
+    commands, head, stages = done.stdout.partition("Stages, which the workflow calls; --help")
+    names = [line.split()[0] for line in commands.splitlines() if re.match("  [a-z]", line)]
+    assert names == [*cli.COMMANDS] and head
+    assert " ".join(stages.split()).endswith(", ".join(cli.STAGES))
+    assert len(done.stdout.splitlines()) < 50
     done = confide("redact", "--help", folder=tmp_path)
     assert done.returncode == 0 and "--points" in done.stdout and "--spec" in done.stdout
 
@@ -135,6 +135,24 @@ def test_only_divided_stages_are_started_several_times(monkeypatch):
     flags = ["--output", "x", "--nodes", "2"]
     assert cli.run("train", flags) == 0 and called == [4]
     assert launched[1:] == [({"processes": 1, "nodes": 2, "arguments": ["train", *flags]},)]
+
+
+@pytest.mark.parametrize("flag", ["-d", "--directory"])
+def test_a_folder_is_named_as_run_names_it(monkeypatch, flag):
+    """Whoever has typed `confide run -d mine` types `-d mine` again."""
+    given = []
+
+    def recommend(folder: Path = Path(), *, size: int = 1) -> None:
+        """size: how much."""
+        given.append((folder, size))
+
+    def watch(*, folder: Path = Path()) -> None:
+        given.append(folder)
+
+    monkeypatch.setattr(cli, "stage", {"recommend": recommend, "watch": watch}.get)
+    assert cli.run("recommend", [flag, "mine", "--size", "2"]) == cli.run("watch", [flag, "b"]) == 0
+    assert cli.run("recommend", ["mine"]) == cli.run("watch", []) == 0
+    assert given == [(Path("mine"), 2), Path("b"), (Path("mine"), 1), Path()]
 
 
 @pytest.mark.parametrize("name", cli.STAGES)

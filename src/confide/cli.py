@@ -32,9 +32,9 @@ if typing.TYPE_CHECKING:
     from confide.specs import Spec
 
 # fmt: off
-COMMANDS = (  # for a user; no rule of the workflow calls them
-    "init", "forecast", "run", "watch", "report", "recommend", "review", "check", "epsilon",
-    "verify", "rerun", "release", "attest", "spend", "example", "generate", "synthesize",
+COMMANDS = (  # for a user, about in the order of use; no rule of the workflow calls them
+    "example", "init", "recommend", "review", "forecast", "run", "watch", "report", "verify",
+    "release", "attest", "generate", "synthesize", "spend", "check", "epsilon", "rerun",
 )
 STAGES = (
     "fetch", "pretrained", "split", "plant", "tokenizer", "pipeline", "domain_policy",
@@ -44,11 +44,11 @@ STAGES = (
     "leaderboard", "tuning", "scan", "track",
 )
 # fmt: on
-GROUPS = {"For you": COMMANDS, "Stages, which the workflow calls": STAGES}
 TRACEBACK = "CONFIDE_TRACEBACK"  # set: faults are shown in full
 # Commands whose files are for others, as far as the user's own umask lets them.
 FOR_OTHERS = ("release", "attest")
 DIVIDED = ("train",)  # stages that several processes can share
+FOLDER = "folder"  # parameter of a command that reads what a run made there
 INDENT = 17  # columns that the name of a command takes in the list of all
 CALL = re.compile(r"^`[^`]*`: ")  # how a docstring says what to type
 # How the docstring of a command says what a parameter is: `name: words`, up to the next or a gap.
@@ -79,13 +79,14 @@ def overview() -> list[str]:
     """The lines of `confide --help`."""
     width = max(shutil.get_terminal_size().columns, 2 * INDENT)
     lines = ["usage: confide COMMAND ...", "       confide COMMAND --help"]
-    for title, names in GROUPS.items():
-        lines += ["", f"{title}:"]
-        for name in names:
-            text = textwrap.wrap(sentence_of(name), width - INDENT)
-            heads = [f"  {name}", *[""] * (len(text) - 1)]
-            lines += [head.ljust(INDENT) + line for head, line in zip(heads, text, strict=True)]
-    return lines
+    lines += ["", "For you:"]
+    for name in COMMANDS:
+        text = textwrap.wrap(sentence_of(name), width - INDENT)
+        heads = [f"  {name}", *[""] * (len(text) - 1)]
+        lines += [head.ljust(INDENT) + line for head, line in zip(heads, text, strict=True)]
+    lines += ["", "Stages, which the workflow calls; --help says what each is for:"]
+    names = textwrap.wrap(", ".join(STAGES), width - 2)
+    return [*lines, *(f"  {line}" for line in names)]
 
 
 def refusal(name: str) -> str:
@@ -212,7 +213,14 @@ def run(name: str, arguments: list[str]) -> int:
         parser.add_argument("--processes", type=int, default=1, help=of_node)
         of_job = "of a job of Slurm's, whose processes share the work"
         parser.add_argument("--nodes", type=int, default=1, help=of_job)
+    works_in_a_folder = FOLDER in inspect.signature(function).parameters
+    if works_in_a_folder:
+        same = "the same as folder, in the words of `confide run`."
+        parser.add_argument("-d", "--directory", type=Path, help=same)
     values = vars(parser.parse_args(arguments))
+    directory = values.pop("directory") if works_in_a_folder else None
+    if directory is not None:
+        values[FOLDER] = directory
     counts = ("processes", "nodes") if name in DIVIDED else ()
     divided = {key: values.pop(key) for key in counts}
     for key, annotation in typing.get_type_hints(function).items():

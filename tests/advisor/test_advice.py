@@ -94,6 +94,17 @@ def test_all_secrets_with_what_a_random_one_costs():
     assert "Noise may leave less than a unigram model knows" in reasons[2]
 
 
+def test_what_a_secret_in_several_texts_costs_stands_behind_what_it_costs_in_one():
+    several = CRT._replace(several={2: 7.9716, 10: 2729.3, 400: math.inf})
+    reasons = advise([several, DPSGD], [MEASURED], SECRET).reasons
+    assert reasons[1] == (
+        "a missed secret that stands in several texts costs more: "
+        "epsilon = 7.97 in 2 texts, 2,730 in 10 texts, infinity in 400 texts"
+    )
+    of_records = advise([several], [MEASURED], RECORD).reasons
+    assert not any("several texts" in reason for reason in of_records)
+
+
 def test_where_redaction_amplifies_nothing_no_random_secret_is_spoken_of():
     assert not any("random" in reason for reason in advise([DPSGD], [MEASURED], SECRET).reasons)
 
@@ -103,6 +114,17 @@ def test_without_gold_secrets_only_a_missed_one_counts():
     assert found.best.method == "crt" and any(
         "share that the policy misses is unknown" in reason for reason in found.reasons
     )
+
+
+def test_a_bound_that_allows_all_secrets_to_be_missed_is_no_bound():
+    """As of a review of few texts: caught secrets alone are then nothing to count on."""
+    useless = MEASURED._replace(gamma=None, gamma_upper=1.0)
+    found = advise([CRT._replace(random=3.0), REDACTED], [useless], SECRET)
+    assert found.best.method == "crt"
+    assert any("texts read, for a bound. Count on" in reason for reason in found.reasons)
+    found = advise([REDACTED, NOTHING], [useless], SECRET)
+    assert found.best is None and "too few secrets were tested" in found.reasons[0]
+    assert advise([REDACTED, NOTHING], [MEASURED], SECRET).best == REDACTED
 
 
 @pytest.mark.parametrize(

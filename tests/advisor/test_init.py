@@ -43,7 +43,8 @@ def test_it_writes_a_file_that_works_where_the_corpus_lies(corpus, capsys, monke
     assert (
         "700 documents" in shown
         and f"written: {target}" in shown
-        and f"-d {corpus.parent}" in shown
+        and f"-d {corpus.parent} prepare, then confide recommend {corpus.parent}\n" in shown
+        and "No secrets are known" not in shown
     )
     assert "hides 140 of 140 held-out secrets (100.0%)" in shown and "name 140 of 140" in shown
     assert len(shown.splitlines()) <= 36
@@ -86,7 +87,9 @@ def test_plain_text_is_a_corpus_too(tmp_path, capsys, monkeypatch):
     path = tmp_path / "corpus.txt"
     path.write_text("".join(f"Line {number} has no known secret\n" for number in range(800)))
     assert main(["init", str(path)]) == 0
-    assert "no held-out secrets are known" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "no held-out secrets are known" in shown
+    assert "No secrets are known" in shown and "confide review, after prepare" in shown
     monkeypatch.chdir(tmp_path)
     assert list(load().policies) == ["identifiers", "everything"]
 

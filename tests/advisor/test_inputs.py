@@ -105,13 +105,15 @@ INPUTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "a.csv": (
         as_csv,
         {"reader": "table", "text": "body", "author": "author", "delimiter": ";"},
-        "a table, .csv: text from body (the only column of several words), author from author",
+        "a table, .csv: text from body (the only column of several words), author from author; "
+        "not read: id\n",
     ),
     "a.tsv": (as_csv, {"reader": "table", "text": "body", "author": "author"}, "a table, .tsv"),
     "a.parquet": (
         as_parquet,
         {"reader": "table", "split": "split"},
-        "a table, .parquet: text from text (by its name), split from split",
+        "a table, .parquet: text from text (by its name), split from split; "
+        "not read: score (--author COLUMN: who wrote)\n",
     ),
     "chats": (as_chat_dataset, {"reader": "messages"}, "a folder that datasets saved, column mess"),
     "a.mbox": (
@@ -218,7 +220,8 @@ def test_splits_of_a_folder_are_said(tmp_path: Path) -> None:
     for name in ("train", "test"):
         pq.write_table(pa.table({"text": ["a"], "split": ["x"]}), parts / f"{name}-0.parquet")
     found = recognised(parts, Asked())
-    assert found.said.endswith(": text from text (by its name), test as the folder has them")
+    words = ": text from text (by its name), test as the folder has them; not read: split"
+    assert words in found.said
     assert found.spec.model_dump(exclude_defaults=True) == {"reader": "table", "path": str(parts)}
 
 

@@ -10,8 +10,9 @@ import pytest
 from confide.advisor.advice import Wish
 from confide.advisor.prices import PRICED, priced, with_wish
 from confide.dp.accounting.calibration import calibrate
+from confide.dp.accounting.price import group
 from confide.specs import CertifySpec, GPT2Spec, LSTMSpec, ReadSpec, RecipeSpec, TrainSpec
-from confide.types import Partition, View
+from confide.types import Partition, Release, Step, View
 from tests.terms import TERMS
 
 INF = math.inf
@@ -57,13 +58,20 @@ def partition(private: int = POINTS, authors: bool = False) -> Partition:
     )
 
 
-def price(method: str, wish: Wish = WISH, job: CertifySpec = JOB, rates=RATES, **options):
+def price(
+    method: str,
+    wish: Wish = WISH,
+    job: CertifySpec = JOB,
+    rates=RATES,
+    measured=MEASURED,
+    **options,
+):
     data = job.train.data.model_copy(
         update={"everything_private": options.get("private", POINTS) == POINTS}
     )
     job = job.model_copy(update={"train": job.train.model_copy(update={"data": data})})
     spec = with_wish(job, method, True, wish)
-    return priced(spec, "mine", partition(**options), MEASURED, rates, wish)
+    return priced(spec, "mine", partition(**options), measured, rates, wish)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +122,26 @@ def test_a_random_secret_costs_less_where_redaction_comes_first():
     assert price("redacted").random == price("jft").random == INF
     unknown = dict.fromkeys(RATES, None) | {"misaligned": 0}
     assert price("crt", rates=unknown).random is None and price("crt", rates=unknown).missed <= 2
+
+
+def test_a_missed_secret_in_several_texts_is_a_group():
+    """Of known secrets the most frequent one counts, else two and ten texts are examples."""
+    found = price("crt")
+    update = Release(
+        step=Step(view="redacted", pool="private", noisy=True),
+        count=EPOCHS * POINTS // BATCH,
+        sample_rate=BATCH / POINTS,
+        noise_multiplier=found.noise,
+        max_grad_norm=1.0,
+    )
+    most = MEASURED["multiplicity_distinct"]
+    assert found.several == {most: group([update], WISH.delta, most)[0]}
+    unknown = price("crt", measured=dict.fromkeys(MEASURED))
+    assert list(unknown.several) == [2, 10]
+    assert found.missed < unknown.several[2] == found.several[2] < unknown.several[10]
+    assert price("crt", measured=MEASURED | {"multiplicity_distinct": 1}).several == {}
+    assert price("redacted").several == price("nonprivate").several == {}
+    assert price("crt", Wish("record", 2.0, 1e-4, "replace_one")).several == {}
 
 
 def test_a_conservative_policy_that_spares_points_is_a_condition():

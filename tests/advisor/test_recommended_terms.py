@@ -95,3 +95,10 @@ def test_measurements_of_nothing_that_is_named_are_refused(measured):
     path.write_bytes(orjson.dumps(OFTEN))
     with pytest.raises(InputError, match=r"recall.json: terms\.\w+: is not what params.yaml says"):
         checked()
+
+
+def test_a_folder_without_parameters_is_told_from_one_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match="there is no such folder"):
+        recommend.recommend(tmp_path / "nosuch")
+    with pytest.raises(InputError, match=r"params\.yaml: is not there: `confide init CORPUS`"):
+        recommend.recommend(tmp_path)

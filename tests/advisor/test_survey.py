@@ -3,18 +3,19 @@ neighbour test.
 """
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from confide.advisor.choices import doubtful, policies, presets
-from confide.advisor.survey import UNITS, corpus_of, points_of, presets_of
+from confide.advisor.survey import UNITS, corpus_of, masked_words, points_of, presets_of
 from confide.commands.example import example, lines
 from confide.corpora.lines import read
 from confide.policies import policy, redacted_text
 from confide.specs import LinesSpec
 from confide.stages.split import pieces
-from confide.types import MASK
+from confide.types import MASK, Span
 
 
 def spec_of(tmp_path: Path, rows: list[dict]) -> LinesSpec:
@@ -87,7 +88,10 @@ def test_hidden_secrets_are_those_that_leave_no_trace(tmp_path):
                 redacted = redacted_text(text, find(text))
                 if record.split == "train":
                     private += redacted != text
-                    masked += len(text.split()) - len(redacted.replace(MASK, " ").split())
+                    struck = list(text)
+                    for span in find(text):
+                        struck[span.start : span.end] = re.sub(r"\w", "\0", text[slice(*span[:2])])
+                    masked += sum("\0" in word for word in "".join(struck).split(" "))
                     continue
                 for start, end, *_ in gold:
                     other = text[:start] + MASK + text[end:]
@@ -95,6 +99,15 @@ def test_hidden_secrets_are_those_that_leave_no_trace(tmp_path):
         found = points.effects[name]
         assert (found.hidden.total(), found.private, found.masked) == (hidden, private, masked)
     assert 0 < points.effects["identifiers"].hidden.total() < points.effects["names"].hidden.total()
+
+
+def test_a_word_is_masked_whatever_stands_around_what_was_struck_out():
+    text = "Write to anna@x.org, or order ORD-2024; thanks"
+    spans = [Span(9, 19, "email"), Span(34, 38, "number")]
+    assert [text[span.start : span.end] for span in spans] == ["anna@x.org", "2024"]
+    assert masked_words(text, spans) == 2
+    assert masked_words("Anna Karenina, said", [Span(0, 13, "name")]) == 2
+    assert masked_words(text, [Span(19, 20, "comma")]) == masked_words(text, []) == 0
 
 
 def test_the_sample_is_spread_over_the_corpus(tmp_path, monkeypatch):

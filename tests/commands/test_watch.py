@@ -102,6 +102,31 @@ def test_a_look_without_a_terminal_is_one_look(tmp_path, capsys):
     assert "1 of 5 jobs" in capsys.readouterr().out
 
 
+def test_jobs_whose_starts_are_not_told_are_counted(tmp_path):
+    """As with --quiet rules, which leaves of a job no more than that it is done."""
+    lines = [
+        *table(split=2, train=2, all=1),
+        stamp(10),
+        "Finished jobid: 3 (Rule: split)",
+        stamp(20),
+        "Finished jobid: 4 (Rule: split)",
+    ]
+    state = progress(lines)
+    assert [(job.rule, seconds) for job, seconds in state.done] == [("split", None)] * 2
+    text = shown(lines, tmp_path, 30, split=7.0, train=40.0)
+    assert "2 of 4 jobs, about 40 s left" in text  # 2 x 40 s on 2 cores
+
+
+def test_an_older_run_is_not_taken_for_one_that_leaves_no_log(tmp_path, capsys):
+    """As with --quiet all: Snakemake's log of that run is empty."""
+    (tmp_path / FOLDER).mkdir(parents=True)
+    (tmp_path / FOLDER / "2026-11-22T100000.snakemake.log").write_text("\n".join(LINES))
+    (tmp_path / FOLDER / "2026-11-23T100000.snakemake.log").touch()
+    with pytest.raises(InputError, match="2026-11-23T100000.*is empty.*--quiet"):
+        watch(folder=tmp_path)
+    assert not capsys.readouterr().out
+
+
 def test_times_of_this_folder_come_before_those_of_elsewhere(tmp_path):
     folder = tmp_path / "logs/benchmarks/split"
     folder.mkdir(parents=True)

@@ -127,6 +127,16 @@ def test_a_model_without_a_guarantee_is_said_to_have_none(results):
         assert ANSWERS[answer](of(results, "nonprivate")) is None
 
 
+def test_the_page_points_to_no_price_of_repeated_secrets_that_it_does_not_have(results):
+    priced = of(results, "crt")
+    assert ANSWERS["contributions"](priced).endswith("stands above, among the limits")
+    claims = [
+        claim for claim in priced.certificate["claims"] if not claim["name"].startswith("group_")
+    ]
+    words = ANSWERS["contributions"](with_certificate(priced, claims=claims))
+    assert words.endswith("nor about a secret that the policy misses in several texts")
+
+
 def test_of_a_claim_that_bounds_nothing_there_is_a_reason_or_nothing(results):
     claims = [
         claim | {"condition": "batches are drawn; none can help: exact updates read it"}

@@ -89,6 +89,28 @@ def test_a_model_with_a_guarantee():
     assert "in a prompt" in found["What is not promised"]
 
 
+def test_a_secret_that_stands_in_several_texts_is_not_passed_over():
+    """Without known secrets no claim prices it, and then it must be said to be promised nothing."""
+    unpriced = "that the policy misses in several texts"
+    priced = told("crt")
+    assert "a secret that the policy misses in several" in priced["What was protected"]
+    assert unpriced not in priced["What is not promised"]
+    all_claims = certificate("r", "crt", 0.0)["claims"]
+    single = [claim for claim in all_claims if not claim["name"].startswith("group_")]
+    assert unpriced in told("crt", claims=single)["What is not promised"]
+    of_nobody = certificate("r", "nonprivate", 0.0)["claims"]
+    single = [claim for claim in of_nobody if not claim["name"].startswith("group_")]
+    assert unpriced not in told("nonprivate", claims=single)["What is not promised"]
+
+
+def test_a_miss_rate_of_one_is_as_unknown_as_none():
+    headline = certificate("r", "crt", 0.0)["headline"]
+    for bound, words in ((None, "unknown"), (1.0, "it may miss all of them"), (0.9, None)):
+        found_out = told("crt", headline=headline | {"gamma_upper": bound})[FOUND_OUT]
+        assert ("How many secrets the policy catches" in found_out) is (words is not None)
+        assert words is None or words in found_out
+
+
 def test_where_nothing_is_guaranteed_nothing_is_said_to_be():
     found = told("nonprivate")
     assert found["What was protected"] == "nothing"

@@ -9,9 +9,12 @@ import pytest
 from toy import corpus
 
 from confide import cli
+from confide.certify.review import ANY
+from confide.commands.review import best, prospects
 from confide.config import jobs
 from confide.config.params import load as load_params
-from confide.reviews.marks import load
+from confide.reviews.marks import load, sample_of
+from confide.reviews.session import Session
 from confide.stages.redact import redact
 
 TINY = Path(__file__).parents[1] / "params.tiny.yaml"
@@ -36,7 +39,7 @@ def project(tmp_path, monkeypatch):
     return name
 
 
-def typed(monkeypatch, capsys, lines, *flags):
+def typed(monkeypatch, capsys, lines, *flags, params="params.yaml"):
     """Status and output of a review in a terminal in which these lines are typed."""
     given = iter(lines)
 
@@ -49,11 +52,57 @@ def typed(monkeypatch, capsys, lines, *flags):
     monkeypatch.setattr("builtins.input", ask)
     old = os.umask(0o022)
     try:
-        status = cli.main(["review", "params.yaml", *flags, "--terminal"])
+        status = cli.main(["review", params, *flags, "--terminal"])
     finally:
         os.umask(old)
     said = capsys.readouterr()
     return status, said.out + said.err
+
+
+def test_a_project_is_reviewed_from_any_folder(project, monkeypatch, capsys, tmp_path):
+    """Paths in params.yaml are as seen from where it lies."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    text = (tmp_path / "params.yaml").read_text()
+    (tmp_path / "words.txt").write_text("a line of its own\nAnna\n")
+    policies = "policies:\n  listed: { kind: words, path: words.txt, independent: true }\n"
+    changed = text.replace("policies:\n", policies, 1)
+    assert changed != text
+    (tmp_path / "params.yaml").write_text(changed)
+    monkeypatch.chdir(elsewhere)
+    flags = ("--dataset", project, "--size", "10")
+    status, said = typed(monkeypatch, capsys, [""], *flags, params="../params.yaml")
+    assert status == 0 and "1 read, 9 left" in said
+    assert "of the dataset in ../params.yaml" in said and "run -d .." in said
+    assert (tmp_path / "data/own/reviews" / f"{project}.json").is_file()
+    status, said = typed(monkeypatch, capsys, [], *flags, params="params.yaml")
+    assert status == 2 and said.startswith("confide review: error: params.yaml: is not there")
+
+
+def test_what_a_review_can_show_is_that_of_the_worst_label():
+    """It is what certificates count, and release refuses where that is everything."""
+    (words,) = prospects({"name": 0.2, "code": 0.9, ANY: 0.1})
+    assert "at most 10.0% of all secrets" in words and "90.0% of the label code" in words
+    (words,) = prospects({ANY: 0.1})
+    assert "label" not in words
+    words, warning = prospects({"name": 0.2, "code": 1.0, ANY: 0.4})
+    assert "100.0% of the label code" in words
+    assert "would refuse" in warning and "--size" in warning and "--most" in warning
+
+
+def test_a_review_says_beforehand_what_its_certificate_would_count(
+    project, monkeypatch, capsys, tmp_path
+):
+    flags = ("--dataset", project, "--size", "10")
+    _, said = typed(monkeypatch, capsys, [], *flags)
+    path = tmp_path / "data/own/reviews" / f"{project}.json"
+    begun = load(path)
+    work = tmp_path / "data/work" / project
+    files = {"points": work / "points.jsonl", "copies": work / "copies.jsonl"}
+    sample = sample_of(begun, path, spans=work / "g0/spans.jsonl", **files)
+    bounds = best(Session(begun, sample, path))
+    assert len(bounds) > 1 and max(bounds.values()) >= bounds[ANY]
+    assert all(line in said for line in prospects(bounds))
 
 
 def test_a_review_in_a_terminal_is_saved_and_gone_on_with(project, monkeypatch, capsys, tmp_path):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from confide.certify.certificate import sealed
 from confide.certify.rounding import count_up, rate_up
 from confide.cli import main
-from confide.commands.release import RELEASED, release
+from confide.commands.release import RELEASED, release, unknown_since
 from confide.commands.verify import verify
 from confide.dp.accounting.bounds import clopper_pearson
 from confide.dp.ledger import Ledger
@@ -183,19 +183,22 @@ def test_bounds_of_an_unknown_miss_rate_stay_unknown(study, tmp_path):
     certified(tmp_path, "crt", measured=UNKNOWN, noise_seed=None)
     with pytest.raises(
         Failure, match="how many secrets the policy misses is unknown: the corpus names no secrets"
-    ):
+    ) as refused:
         release(tmp_path / "certificate.json", study=study, output=tmp_path / "out")
-    release(tmp_path / "certificate.json", study=study, output=tmp_path / "out", anyway=True)
+    dataset = read_json(tmp_path / "certificate.json")["asked"]["train"]["data"]["dataset"]
+    assert f"`confide review params.yaml --dataset {dataset}` finds" in str(refused.value)
+    release(tmp_path, study=study, output=tmp_path / "out", anyway=True)
     found = read_json(tmp_path / "out/certificate.json")
     assert found["headline"]["gamma_upper"] is None and not [
         c for c in found["claims"] if c["name"].startswith("bayesian")
     ]
     assert "nobody can say what the policy misses" in found["says"]
-    verify(tmp_path / "out/certificate.json", root=tmp_path / "out")
+    verify(tmp_path / "out", root=tmp_path / "out")
     certified(
         tmp_path, "dpsgd", measured=UNKNOWN, noise_seed=None
     )  # covers every record alike, whatever a policy misses
     release(tmp_path / "certificate.json", study=study, output=tmp_path / "other")
+    assert "Released although" not in (tmp_path / "other/certificate.md").read_text()
     certified(
         tmp_path, "crt_unredacted", measured=UNKNOWN, noise_seed=None
     )  # rests on what the conservative policy catches
@@ -206,8 +209,18 @@ def test_bounds_of_an_unknown_miss_rate_stay_unknown(study, tmp_path):
 def test_a_bound_that_allows_every_secret_to_be_missed_is_none(study, tmp_path):
     empty = {"gamma_upper": 1.0, "gamma_literal_upper": 1.0}
     certified(tmp_path, "crt", measured=empty, noise_seed=None)
-    with pytest.raises(Failure, match=r"how many secrets the policy misses is unknown"):
+    with pytest.raises(Failure, match=r"misses is unknown: too few secrets were tested"):
         release(tmp_path / "certificate.json", study=study, output=tmp_path / "out")
+
+
+def test_a_review_that_bounds_nothing_is_not_asked_for_again_as_it_was(study, tmp_path):
+    certified(tmp_path, "crt", measured=UNKNOWN, noise_seed=None)
+    certificate = read_json(tmp_path / "certificate.json")
+    assert "--size" not in unknown_since(certificate)
+    read = certificate["policy"] | {"reviewed": {"most": None}, "worst_label": "code"}
+    words = unknown_since(certificate | {"policy": read})
+    assert "too few texts were read for a bound on its label code" in words
+    assert "--size" in words and "--most" in words
 
 
 @given(st.floats(1e-9, 1), st.floats(1e-9, 1))
@@ -314,6 +327,8 @@ def test_what_speaks_against_it_is_named_and_only_anyway_overrules_it(
     assert not list(tmp_path.glob(".out*"))
     release(tmp_path / "certificate.json", study=study, output=tmp_path / "out", anyway=True)
     assert message in capsys.readouterr().out and (tmp_path / "out/model.safetensors").is_file()
+    for page in ("certificate.md", "certificate.html"):
+        assert (tmp_path / "out" / page).read_text().count("Released although: ") == 1
 
 
 @pytest.mark.parametrize("name", ["model", "ledger", "recall", "certificate.json"])

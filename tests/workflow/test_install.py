@@ -255,7 +255,8 @@ def test_a_wheel_holds_the_workflow_of_the_checkout(installed):
 def test_a_folder_that_init_made_is_planned_without_a_checkout(installed, tmp_path):
     confide(*CORPUS, packages=installed, folder=tmp_path)
     said = confide("init", "corpus.jsonl", packages=installed, folder=tmp_path)
-    assert said.endswith("written: params.yaml; next: confide run\n")
+    steps = "confide run prepare, then confide recommend"
+    assert said.endswith(f"written: params.yaml; next: {steps}\n")
     before = {path.name for path in tmp_path.iterdir()}
     planned = confide("run", "-n", "-q", "rules", packages=installed, folder=tmp_path)
     assert "study_own" in planned and "This was a dry-run" in planned

@@ -9,7 +9,7 @@ punishes what a model was kept from learning.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from confide.dp.accounting.curves import Relation
@@ -19,6 +19,7 @@ Cover = Literal["all", "if", "caught", "none"]
 UNITS: tuple[Unit, ...] = ("secret", "record", "author")
 COVERS: tuple[Cover, ...] = ("all", "if", "caught", "none")  # from most to least
 UNKNOWN = "unknown: the corpus names no secrets, so nobody can say what the policy misses"
+NO_BOUND = "unknown: too few secrets were tested, or texts read, for a bound"
 HELP = "what would help: more text, a model that starts from public text, or a larger epsilon"
 UNIGRAM = "a unigram model, which reads no context"
 START = "the model that it started from"
@@ -56,6 +57,13 @@ class Policies(NamedTuple):
     most: int | None = None  # distinct texts of the most frequent secret
     label: str | None = None  # of secrets, that the policy misses most
 
+    @property
+    def unknown(self) -> str | None:
+        """Why nobody can say how many secrets the policy misses; None where a bound is known."""
+        if self.gamma_upper is None:
+            return UNKNOWN
+        return NO_BOUND if self.gamma_upper >= 1 else None
+
 
 class Option(NamedTuple):
     """A method on a dataset, priced before training; epsilon is infinite if nothing bounds it."""
@@ -72,6 +80,7 @@ class Option(NamedTuple):
     problem: str | None = None  # why it cannot be run at all
     # of one occurrence of a caught secret, if later copies of its text come back; None: as `caught`
     alone: float | None = None
+    several: Mapping[int, float] = {}  # of a missed secret in so many distinct texts
     trained: str | None = None  # the run of this method on this dataset, and what was measured
     spent: float = math.inf  # epsilon of a point that this run was trained at
     perplexity: float | None = None  # of its public tokens
@@ -167,9 +176,9 @@ def advise(options: Sequence[Option], policies: Sequence[Policies], wish: Wish) 
     def policies_of(option: Option) -> Policies:
         return next(each for each in policies if each.dataset == option.dataset)
 
-    if covered == "caught" and policies_of(ranked[0]).gamma_upper is None:
+    if covered == "caught" and (why_unknown := policies_of(ranked[0]).unknown) is not None:
         nothing = "nothing here covers more than secrets that the policy catches"
-        unknown = f"{nothing}, and how many it catches is {UNKNOWN}"
+        unknown = f"{nothing}, and how many it catches is {why_unknown}"
         return Advice(ranked, None, [unknown, *obstacles(ranked)])
     equals = [option for option in ranked if cover(option, wish) == covered]
     useless = [option for option in equals if outdone(option, wish)]
@@ -245,6 +254,10 @@ def why(best: Option, covered: Cover, policies: Policies, wish: Wish) -> list[st
     if best.alone is not None and best.alone != best.caught:
         alone = f"of one copy alone: epsilon = {best.alone:.3g}"
         lines.append(f"that is of masking it in all copies of its text; {alone}")
+    if best.several:
+        prices = (f"{shown(price)} in {size:,} texts" for size, price in best.several.items())
+        repeated = "a missed secret that stands in several texts costs more"
+        lines.append(f"{repeated}: epsilon = {', '.join(prices)}")
     if covered == "if":
         fails = "how often it does not is unknown"
         if policies.delta2_upper is not None:
@@ -253,19 +266,26 @@ def why(best: Option, covered: Cover, policies: Policies, wish: Wish) -> list[st
         where = f"the conservative policy {policies.conservative} fires on every point"
         remedy = "the policy `everything` in its place removes this condition"
         lines.append(f"only if {where} of a missed secret: {fails}; {remedy}")
-    if best.random is None:
-        unknown = f"the share that the policy misses is {UNKNOWN}"
-        lines.append(f"{unknown}. Count on what holds for a missed one")
-    elif best.random < best.missed:
+    if policies.unknown is not None:
+        unknown = f"the share that the policy misses is {policies.unknown}"
+        remedy = "`confide review` bounds it, and `confide release` refuses without"
+        lines.append(f"{unknown}. Count on what holds for a missed one; {remedy}")
+    elif best.random is not None and best.random < best.missed:
         share = f"a random secret, missed with a probability of at most {policies.gamma_upper:.2%}"
         lines.append(f"{share}: epsilon = {best.random:.3g}")
     return lines
 
 
+def shown(epsilon: float) -> str:
+    """An epsilon to three digits."""
+    return "infinity" if epsilon == math.inf else f"{float(f'{epsilon:.3g}'):,g}"
+
+
 def missing(policies: Policies) -> str:
     """What is not certified of secrets that the policy misses."""
-    if policies.gamma_upper is None:
-        return f"one that it misses has epsilon = infinity, and how many these are is {UNKNOWN}"
+    if policies.unknown is not None:
+        unknown = f"and how many these are is {policies.unknown}"
+        return f"one that it misses has epsilon = infinity, {unknown}"
     share = f"at most {policies.gamma_upper:.2%} of the secrets of any label"
     tested = f"by {policies.secrets:,} tested"
     return f"one that it misses has epsilon = infinity: {share}, {tested}"

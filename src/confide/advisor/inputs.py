@@ -167,7 +167,20 @@ def table(path: Path, options: Asked) -> Input:
     fields = {"reader": "table", "path": str(path), "text": text, "encoding": options.encoding}
     spec = TableSpec.model_validate(fields | {"delimiter": reading.delimiter} | column_by_key)
     others = "".join(f", {key} from {column}" for key, column in column_by_key.items())
-    return Input(spec, f"{kind(path, first)}: text from {text} ({why}){others}{splits}")
+    left = [column for column in there if column not in (text, *column_by_key.values())]
+    unread = unread_columns(list(there), left, first, is_author_known="author" in column_by_key)
+    return Input(spec, f"{kind(path, first)}: text from {text} ({why}){others}{splits}{unread}")
+
+
+def unread_columns(
+    header: Sequence[str], left: Sequence[str], path: Path, *, is_author_known: bool
+) -> str:
+    """Which columns nothing is read of, in words, and how one of them can tell who wrote."""
+    if not left:
+        return ""
+    is_text = path.suffix.lower() in DELIMITERS
+    author = "" if is_author_known else " (--author COLUMN: who wrote)"
+    return f"; not read: {column_names(header, is_text, left)}{author}"
 
 
 def splits_of(parts: Sequence[Piece]) -> str:

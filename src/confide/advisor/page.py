@@ -109,7 +109,7 @@ def settings(corpus: Corpus, points: Points, choice: Choice, public: str | None)
     audit = ("updates", "too little text to plant enough sentences for this epsilon")
     if choice.game:
         coins = f"{choice.game} and {choice.inclusion} coins"
-        audit = ("game", f"{coins}; the gate says how likely they ring")
+        audit = ("game", f"{coins}: sentences that are planted or not, for an attack to tell")
     batch = f"points in expectation, {choice.epochs} epochs"
     reasons = {
         "point": (choice.point, unit_of(corpus)[1]),
@@ -120,10 +120,13 @@ def settings(corpus: Corpus, points: Points, choice: Choice, public: str | None)
         "noisy batch": (f"{choice.noisy_batch:,}", batch),
         "audit": audit,
     }
-    yield "chosen:"
+    yield "chosen, as > marks above:"
     for key, (value, why) in reasons.items():
         yield f"  {key:<13} {value:<11} {why}"
     yield "These choices follow counts of the protected text, for which no certificate charges."
+    if not corpus.labels():
+        yield "No secrets are known, so nobody can say what a policy misses, and confide release"
+        yield "refuses until somebody has read some of the text: confide review, after prepare."
 
 
 def row(head: str, *cells: str) -> str:

@@ -3,6 +3,7 @@
 Steps and noise are as `train` makes them, priced as `certify` prices them.
 """
 
+import math
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any
@@ -10,13 +11,17 @@ from typing import Any
 from confide.advisor.advice import Option, Wish
 from confide.certify.certificate import facts_of
 from confide.certify.claims import bayesian_epsilon, spent, spent_on_secret
+from confide.certify.facts import Facts
 from confide.certify.literal import price_of, records_changed
+from confide.dp.accounting.price import group, rounded_up
 from confide.errors import InputError
 from confide.specs import CertifySpec, PrivacySpec, TrainSpec
 from confide.train.planning import enumerate_steps, noise_for, planned
 from confide.train.sizes import sizes_of
 from confide.types import AnyRelease, Partition, UnitName
 
+# distinct texts that a missed secret may stand in, where nobody knows in how many it does
+EXAMPLES = (2, 10)
 # the others certify nothing
 PRICED = ("crt", "dpsgd", "selective", "jft", "schedule", "redacted", "nonprivate")
 
@@ -63,7 +68,24 @@ def priced(
         record=spent(price.record, wish.relation)(wish.delta),
         conditional=facts.conditional,
         alone=alone,
+        several=several(facts, wish),
     )
+
+
+def several(facts: Facts, wish: Wish) -> dict[int, float]:
+    """Epsilon of a missed secret that stands in several texts, by their number.
+
+    It is that of the most frequent secret, or examples where no secrets are known. Empty where
+    nothing bounds even a secret in one text, and where each stands in one alone.
+    """
+    releases = facts.price.missed
+    if wish.unit != "secret" or not releases:
+        return {}
+    if spent_on_secret(facts, releases)(wish.delta) == math.inf:
+        return {}
+    most = facts.points_after if facts.dedup else facts.points_before
+    sizes = EXAMPLES if most is None else (most,)
+    return {size: rounded_up(group(releases, wish.delta, size)[0]) for size in sizes if size > 1}
 
 
 def with_wish(spec: CertifySpec, method: str, dedup: bool, wish: Wish) -> CertifySpec:

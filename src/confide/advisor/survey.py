@@ -8,10 +8,11 @@ choice must know nothing.
 """
 
 import hashlib
+import re
 import time
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from confide.corpora import READERS
@@ -25,6 +26,7 @@ from confide.types import MASK, Span
 UNITS = ("turn", "sentence", "dialogue")
 # training points, and held-out points with gold secrets, that policies are tried on
 SAMPLE = 20_000
+WORD = re.compile(r"\S+")
 # points that presets, each by itself, are tried on
 PRESET_SAMPLE = 100_000
 
@@ -58,7 +60,7 @@ class Effect:
     """What one policy does to a sample of the training points, and what held-out ones it hides."""
 
     private: int = 0  # points with a span
-    masked: int = 0  # words that redaction takes out
+    masked: int = 0  # words of which redaction takes out all or a part
     hidden: Counter[str] = field(default_factory=Counter)  # by label
 
 
@@ -218,11 +220,18 @@ def _held_out(
 
 
 def _sampled(points: Points, finders: dict[str, Policy], text: str) -> None:
-    word_count = len(text.split())
     points.sampled += 1
-    points.sampled_words += word_count
+    points.sampled_words += len(text.split())
     for name, find in finders.items():
         if spans := find(text):
             points.effects[name].private += 1
-            unmasked = redacted_text(text, spans).replace(MASK, " ")
-            points.effects[name].masked += max(0, word_count - len(unmasked.split()))
+            points.effects[name].masked += masked_words(text, spans)
+
+
+def masked_words(text: str, spans: Iterable[Span]) -> int:
+    """How many words have a letter or digit in a span; a comma behind it makes no word its own."""
+    inside = {place for span in spans for place in range(span.start, span.end)}
+    return sum(
+        any(place in inside and text[place].isalnum() for place in range(*word.span()))
+        for word in WORD.finditer(text)
+    )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from confide.commands.release import RELEASED, own_objections, public_files
-from confide.commands.verify import reached, verified
+from confide.commands.verify import certificate_in, reached, verified
 from confide.errors import Failure, InputError
 from confide.files.io import atomic, sha256, write_json
 from confide.output.escaping import say
@@ -57,7 +57,7 @@ def attest(
         key_path = None if key is None else str(key)
         raise InputError("give either a key or sigstore", key="key", value=key_path)
     private = None if key is None else private_key(key)
-    path = certificate / "certificate.json" if certificate.is_dir() else certificate
+    path = certificate_in(certificate)
     inputs = {file.resolve() for file in (path, key) if file is not None}
     if output.resolve() in inputs or output.is_dir():
         raise InputError("is not a file that an attestation may take the place of", file=output)

@@ -88,7 +88,9 @@ def tokenizer_of(model: Path, tokenizer: Path | None) -> Path:
     place = model / "tokenizer.json" if tokenizer is None else tokenizer
     if not place.is_file():
         raise InputError(
-            "is not there; --tokenizer names the tokenizer.json of the model's dataset", file=place
+            "is not there; --tokenizer names that of the model's dataset, "
+            "data/tokenizers/NAME.json",
+            file=place,
         )
     return place
 

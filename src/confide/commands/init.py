@@ -83,7 +83,7 @@ def init(
     write_text(target, as_yaml(choice, *places, program=program()))
     say(f"{corpus}: {description}", "")
     say(*screen(corpus_counts, points, choice, str(public) if public else None).split("\n"))
-    say("", f"written: {target}; next: {command(folder)}")
+    say("", f"written: {target}; next: {next_steps(folder)}")
 
 
 def encoding_of(name: str | None) -> Encoding | None:
@@ -147,6 +147,16 @@ def path_from(folder: Path, file: Path) -> str:
 
 
 def command(folder: Path) -> str:
-    """What to run next."""
-    is_here = folder.resolve() == Path.cwd()
-    return program() if is_here else f"{program()} -d {shlex.quote(str(folder))}"
+    """What runs the workflow in a folder."""
+    return program() if is_here(folder) else f"{program()} -d {shlex.quote(str(folder))}"
+
+
+def next_steps(folder: Path) -> str:
+    """What to run next: redaction alone, then what each method would guarantee."""
+    where = "" if is_here(folder) else f" {shlex.quote(str(folder))}"
+    return f"{command(folder)} prepare, then confide recommend{where}"
+
+
+def is_here(folder: Path) -> bool:
+    """Whether it is the one that a user stands in."""
+    return folder.resolve() == Path.cwd()

@@ -17,7 +17,7 @@ from confide.advisor.page import plain
 from confide.advisor.prices import PRICED, priced, with_wish
 from confide.config import jobs
 from confide.config.jobs import Run
-from confide.config.params import load
+from confide.config.params import FILE, load
 from confide.data.partition_files import load_partition
 from confide.dp.accounting.calibration import check_ranges
 from confide.dp.accounting.curves import Relation
@@ -67,6 +67,9 @@ def recommend(
     """
     if not folder.is_dir():
         raise InputError("there is no such folder", file=folder)
+    if not (params_file := folder / FILE).is_file():
+        remedy = "`confide init CORPUS` writes it; another folder: confide recommend FOLDER"
+        raise InputError(f"is not there: {remedy}", file=params_file)
     if unit not in UNITS:
         raise InputError(f"is not one of {', '.join(UNITS)}", key="unit", value=unit)
     if unit == "secret" and relation != "replace_one":
@@ -319,10 +322,12 @@ def described(policies: Policies) -> str:
     head = f"{policies.dataset}: {names}; {pools}"
     if policies.gamma_upper is None:
         return f"{head}. What the policies miss is {UNKNOWN}."
+    label = plain(policies.label or "of one label")
+    if policies.unknown is not None:
+        return f"{head}. How many secrets the policy misses is {policies.unknown} (worst: {label})."
     if policies.gamma is None:
         bound = f"{policies.gamma_upper:.2%} of the secrets of any kind"
         return f"{head}. By what a person marked, the policy misses at most {bound} (95 %)."
-    label = plain(policies.label or "of one label")
     misses = (
         f"misses {policies.gamma:.2%} of the secrets that it finds worst ({label}; "
         f"{policies.secrets:,} of all labels tested), "

@@ -16,7 +16,7 @@ from confide.certify.certificate import certificate as certificate_of
 from confide.certify.certificate import sealed
 from confide.certify.facts import CONSERVATIVE, UNKNOWN
 from confide.certify.rounding import ROUNDED
-from confide.commands.verify import reached, read, verify
+from confide.commands.verify import certificate_in, reached, read, verify
 from confide.errors import Failure, InputError
 from confide.files.io import atomic, read_file, sha256, write_json
 from confide.models.export import export, export_adapter, exportable, named
@@ -57,7 +57,7 @@ def release(
     The copy is open to others as the umask says. Failure names all that speaks against a release.
     InputError where the certificate does not hold or a file is missing.
 
-    certificate: results/runs/RUN/certificate.json of the model.
+    certificate: results/runs/RUN/certificate.json of the model, or its folder.
     study: folder of a study that the run is part of, with its gate and its scan.
     output: the new folder.
     adapter: of a model with adapters these alone, for PEFT, and not the weights that they are added
@@ -69,6 +69,7 @@ def release(
     """
     if output.exists():
         raise InputError("exists already", file=output)
+    certificate = certificate_in(certificate)
     verify(certificate)
     certified = read(certificate)
     files, _ = reached(certified["files"], [*certificate.resolve().parents], certificate)
@@ -125,8 +126,23 @@ def unknown(certified: dict[str, Any]) -> list[str]:
         return []
     on_pi = not any(claim["name"] == "bayesian" for claim in certified["claims"])
     on_pi_c = certified["headline"]["condition"] == CONSERVATIVE
-    reason = f"how many secrets the policy misses is {UNKNOWN}; `confide review` finds a bound"
+    reason = f"how many secrets the policy misses is {unknown_since(certified)}"
     return [reason] if on_pi or on_pi_c else []
+
+
+def unknown_since(certified: dict[str, Any]) -> str:
+    """Why nobody can say how many secrets the policy misses, and what would help."""
+    review = (
+        f"`confide review params.yaml --dataset {certified['asked']['train']['data']['dataset']}`"
+    )
+    if certified["policy"].get("reviewed"):
+        few = (
+            f"too few texts were read for a bound on its label {certified['policy']['worst_label']}"
+        )
+        return f"unknown: {few}; {review} with more (--size), or with --most, may find one"
+    if certified["policy"]["gamma_upper"] is not None:
+        return "unknown: too few secrets were tested for a bound"
+    return f"{UNKNOWN}; {review} finds a bound"
 
 
 def assemble(
@@ -172,7 +188,7 @@ def assemble(
         ]
         again |= {"files": entries}
     sealed_again = sealed(again)
-    text = page(sealed_again, audited(audits))
+    text = page(sealed_again, audited(audits), against)
     write_json(folder / "certificate.json", sealed_again)
     pages = {".md": text, ".html": as_html(text, f"Certificate of {sealed_again['run']}")}
     for suffix, content in pages.items():

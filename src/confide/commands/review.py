@@ -5,13 +5,14 @@ saves after each; call it again to go on. What was marked bounds how many secret
 name the file that it prints under `review` of the dataset, and certificates are made again.
 """
 
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from confide.certify.review import RATES, bounds_in, rates_of
-from confide.commands.init import path_from
+from confide.commands.init import command, path_from
 from confide.config import jobs
 from confide.config.params import load as load_params
 from confide.dp.accounting.bounds import each_of
@@ -24,8 +25,7 @@ from confide.reviews.server import serve
 from confide.reviews.session import Session
 from confide.reviews.tally import counts_of
 from confide.reviews.terminal import review as in_terminal
-from confide.runtime.packaged import program
-from confide.specs import NeighboursSpec, Params
+from confide.specs import NeighboursSpec
 
 CONFIDENCE: float = NeighboursSpec.model_fields["confidence"].default
 FOLDER = Path("data/own/reviews")
@@ -75,10 +75,10 @@ def review(
         "spans": folder / f"g{jobs.gamma_text(gamma)}" / "spans.jsonl",
         "copies": folder / "copies.jsonl",
     }
-    measured_on = terms_of(load_params(params), params, dataset, gamma)
+    measured_on = terms_of(params, dataset, gamma)
     for file in files.values():
         if not file.is_file():
-            message = f"is not there: run `{program()} prepare` before"
+            message = f"is not there: run `{command(project)} prepare` before"
             raise InputError(message, file=file)
     options = {"size": size, "seed": seed, "most": most, "by": by}
     if path.exists():
@@ -93,17 +93,25 @@ def review(
         begun, sample = begin(settings, labels, measured_on, files)
         save(path, begun)
     read(Session(begun, sample, path), terminal=terminal)
-    say(f"next: `review: {path_from(project, path)}` of the dataset in {params}, then {program()}")
+    line = f"review: {path_from(project, path)}"
+    say(f"next: `{line}` of the dataset in {params}, then {command(project)}")
 
 
-def terms_of(params: Params, file: Path, dataset: str, gamma: float) -> dict[str, Any]:
-    """What a review is of, as a certificate names it; InputError where there is no such dataset."""
-    if dataset not in params.datasets:
-        names = ", ".join(params.datasets)
-        raise InputError(f"is not one of {names}", file=file, key="dataset", value=dataset)
-    if not 0 <= gamma <= 1:
-        raise InputError("is not in [0, 1]", key="gamma", value=gamma)
-    return terms(jobs.text(params, dataset), jobs.redaction(params, dataset, gamma))
+def terms_of(file: Path, dataset: str, gamma: float) -> dict[str, Any]:
+    """What a review is of, as a certificate names it; InputError where there is no such dataset.
+
+    file: params.yaml, which names other files as they are seen from its folder.
+    """
+    if not file.is_file():
+        raise InputError("is not there: params.yaml of your project is needed", file=file)
+    with chdir(file.parent):
+        params = load_params(Path(file.name))
+        if dataset not in params.datasets:
+            names = ", ".join(params.datasets)
+            raise InputError(f"is not one of {names}", file=file, key="dataset", value=dataset)
+        if not 0 <= gamma <= 1:
+            raise InputError("is not in [0, 1]", key="gamma", value=gamma)
+        return terms(jobs.text(params, dataset), jobs.redaction(params, dataset, gamma))
 
 
 def check_same(begun: Review, options: dict[str, Any], path: Path) -> None:
@@ -151,7 +159,7 @@ def read(session: Session, *, terminal: bool) -> None:
     say(
         f"{len(session.sample.texts):,} of {texts:,} distinct training texts, "
         f"{session.review.reviewed:,} of them read; kept in {session.path}",
-        f"were nothing missed in any of them, at most {best(session):.1%} of all secrets are",
+        *prospects(best(session)),
     )
     if terminal:
         in_terminal(session, input, say)
@@ -165,10 +173,25 @@ def read(session: Session, *, terminal: bool) -> None:
     )
 
 
-def best(session: Session) -> float:
-    """The bound on gamma, over all labels, if nothing at all is marked."""
+def prospects(bounds: dict[str, float]) -> list[str]:
+    """What a review can show at best, before anybody reads for hours.
+
+    bounds: on gamma, by label. Certificates count the largest.
+    """
+    worst = max(bounds, key=lambda label: bounds[label])
+    words = f"were nothing missed in any of them, at most {bounds[ANY]:.1%} of all secrets are"
+    if bounds[worst] > bounds[ANY]:
+        words += f", and {bounds[worst]:.1%} of the label {worst}: certificates count the worst one"
+    if bounds[worst] < 1:
+        return [words]
+    remedy = "draw more texts (--size), or state how many a text holds at most (--most)"
+    return [words, f"that is no bound, and `confide release` would refuse: {remedy}"]
+
+
+def best(session: Session) -> dict[str, float]:
+    """The bounds on gamma if nothing at all is marked, by label."""
     clean = session.review.model_copy(update={"marks": [Marks()] * len(session.review.marks)})
     nothing = dict.fromkeys(RATES, False)
     counts = counts_of(clean, session.sample, lambda text, mark: nothing, RATES)
     each = each_of(CONFIDENCE, bounds_in(counts))
-    return rates_of(counts, each)[ANY]["gamma_upper"]
+    return {label: rates["gamma_upper"] for label, rates in rates_of(counts, each).items()}

@@ -13,13 +13,11 @@ import orjson
 from confide.certify.drawing import Progress, corpus, counted, draw, key_of
 from confide.certify.texts import certificate_of_texts, check_declared
 from confide.commands.generate import opened, sampling
-from confide.commands.verify import checked
+from confide.commands.verify import CERTIFICATE, certificate_in, checked
 from confide.errors import InputError
 from confide.files.io import read_bytes, sha256, write_json, write_jsonl
 from confide.output.escaping import say
 from confide.specs import MixSpec, SynthesisSpec, parse
-
-NAME = "certificate.json"
 
 
 def synthesize(
@@ -59,7 +57,7 @@ def synthesize(
     """
     if output.exists():
         raise InputError("exists, and is not overwritten", file=output)
-    place = certificate / NAME if certificate.is_dir() else certificate
+    place = certificate_in(certificate)
     certified, files, _ = checked(place, [*place.resolve().parents])
     spec = sampling(
         temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens
@@ -93,7 +91,7 @@ def synthesize(
         texts=texts,
         certificate=os.path.relpath(place.resolve(), output.resolve().parent),
     )
-    write_json(output.with_name(f"{output.name}.{NAME}"), said)
+    write_json(output.with_name(f"{output.name}.{CERTIFICATE}"), said)
     progress.begun.file.unlink()
     say(f"{output}: {said['says']}")
     if said["release_note"]:

@@ -29,6 +29,7 @@ from confide.specs.files import SealedFile, TextsFile
 from confide.train.planning import Sizes, check_ledger
 from confide.types import POOLS
 
+CERTIFICATE = "certificate.json"  # its name in the folder of a run, or of a release
 SINGLE = ("ledger", "model", "recall", "neighbours")
 NEEDED = (*SINGLE, "start_ledgers")
 MEASURED = ("recall", "neighbours")  # copies of which lie beside the certificate
@@ -47,7 +48,7 @@ def verify(
 ) -> None:
     """Print what holds; InputError names the first field that does not.
 
-    certificate_file: certificate.json of a model, trained here or released.
+    certificate_file: certificate.json of a model, trained here or released, or its folder.
     root: folder below which files are looked for; without it the certificate's own folder and all
     folders above.
     key: public key of who must have signed the attestation.
@@ -57,6 +58,7 @@ def verify(
         raise InputError(
             "needs --key: a signature says something only by a key that you know", file=attestation
         )
+    certificate_file = certificate_in(certificate_file)
     folders = [*certificate_file.resolve().parents] if root is None else [root]
     if is_of_texts(certificate_file):
         if key is not None:
@@ -76,6 +78,11 @@ def verify(
     else:
         statement = attestation or certificate_file.with_name(NAME)
         say(*vouched(certificate_file, certified, key=key, attestation=statement, folders=folders))
+
+
+def certificate_in(place: Path) -> Path:
+    """The certificate that is meant: the file itself, or the one of its folder."""
+    return place / CERTIFICATE if place.is_dir() else place
 
 
 def verified(certificate_file: Path, *, key: Path | None = None) -> dict[str, Any]:

@@ -75,9 +75,13 @@ def copies(folder: Path, copied: dict[str, int]) -> bool:
 def newest(folder: Path) -> Path:
     """Snakemake's log of the run that began last; InputError where there was none.
 
-    Reports have such logs, too, but no table of jobs.
+    Reports have such logs, too, but no table of jobs. With `--quiet all` a log stays empty, and an
+    older one must not be taken for it.
     """
     logs = sorted((folder / FOLDER).glob("*.snakemake.log"), reverse=True)
+    if logs and not logs[0].stat().st_size:
+        problem = "is empty: the last run has just begun, or leaves nothing to watch, with --quiet"
+        raise InputError(problem, file=logs[0])
     for log in logs:
         if any(line.startswith(STATS) for line in lines_of(log)):
             return log
@@ -119,7 +123,8 @@ def taken_in(state: Progress) -> dict[str, float]:
     """Mean seconds of the jobs that are done, by rule."""
     taken = defaultdict(list)
     for job, seconds in state.done:
-        taken[short(job.rule)].append(seconds)
+        if seconds is not None:
+            taken[short(job.rule)].append(seconds)
     return {rule: mean(seconds) for rule, seconds in taken.items()}
 
 

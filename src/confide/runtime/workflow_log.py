@@ -16,7 +16,7 @@ TIME_FORMAT = "%a %b %d %H:%M:%S %Y"
 HEAD = re.compile(r"(?:local)?(?:rule|checkpoint) (\w+):$")
 FAILED_HEAD = re.compile(r"Error in (rule|group) ([\w-]+):$")
 FIELD = re.compile(r"(input|output|log|jobid|benchmark|wildcards): (.*)$")
-FINISHED = re.compile(r"Finished jobid: (\d+)\b")
+FINISHED = re.compile(r"Finished jobid: (\d+)\b(?: \(Rule: (\w+)\))?")
 STATS = "Job stats:"
 COUNT = re.compile(r"(\w+) +(\d+)$")
 TOTAL = "total"
@@ -62,7 +62,7 @@ class Event(NamedTuple):
     """A job has started, is done, or has failed."""
 
     kind: str  # started, done, failed
-    job: WorkflowJob  # of one that is done nothing but its number is known
+    job: WorkflowJob  # of one that is done nothing but its number and rule are known
     time: datetime | None
 
 
@@ -72,8 +72,8 @@ class Progress:
 
     total: dict[str, int] = field(default_factory=dict)  # jobs of each rule
     running: dict[int, Event] = field(default_factory=dict)  # by number, in the order of starts
-    # jobs that are done, each with its seconds
-    done: list[tuple[WorkflowJob, float]] = field(default_factory=list)
+    # jobs that are done, each with its seconds; None where a log names no starts (--quiet rules)
+    done: list[tuple[WorkflowJob, float | None]] = field(default_factory=list)
     failed: dict[int, WorkflowJob] = field(
         default_factory=dict
     )  # those not done in a later attempt
@@ -109,7 +109,9 @@ def events(lines: Iterable[str]) -> Iterator[Event]:
             kind = "failed"
             event = Event(kind, WorkflowJob(rule=head[2]), time) if head[1] == "rule" else None
         elif (finished := FINISHED.match(line)) is not None:
-            event = Event("done", WorkflowJob(rule="", number=int(finished[1])), time)
+            event = Event(
+                "done", WorkflowJob(rule=finished[2] or "", number=int(finished[1])), time
+            )
     if event is not None:
         yield event
 
@@ -127,10 +129,17 @@ def progress(lines: Iterable[str]) -> Progress:
             state.failed[number] = event.job
         else:
             state.failed.pop(number, None)
-            if begun is not None and begun.time is not None and event.time is not None:
-                seconds = (event.time - begun.time).total_seconds()
-                state.done.append((begun.job, seconds))
+            job = event.job if begun is None else begun.job
+            if job.rule:
+                state.done.append((job, seconds_between(begun, event)))
     return state
+
+
+def seconds_between(begun: Event | None, ended: Event) -> float | None:
+    """How long a job took; None where its log does not say when it began, or ended."""
+    if begun is None or begun.time is None or ended.time is None:
+        return None
+    return (ended.time - begun.time).total_seconds()
 
 
 def counts(lines: Iterable[str]) -> dict[str, int]:

@@ -292,10 +292,15 @@ def contributions(result: Result) -> str | None:
         return None
     if opening.WHOLE_PERSON in held:
         return "All text of a person is one contribution, if it carries one name"
-    return (
+    words = (
         "No: somebody who wrote several is protected less, and no number here is about a whole "
-        "person. What that does to a secret in several texts stands above, among the limits"
+        "person"
     )
+    if opening.counts_repeats(result.certificate):
+        return (
+            f"{words}. What that does to a secret in several texts stands above, among the limits"
+        )
+    return f"{words}, nor about a secret that the policy misses in several texts"
 
 
 def neighbours(result: Result) -> str | None:

@@ -5,6 +5,7 @@ Numbers are rounded up.
 """
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from string import ascii_lowercase
 from typing import Any
@@ -21,10 +22,11 @@ td,th{border:1px solid #ddd;padding:.25em .6em;text-align:left;vertical-align:to
 code{color:#555}td:nth-child(-n+3){white-space:nowrap}"""
 
 
-def page(certified: Json, tried: str = NOT_TRIED) -> str:
+def page(certified: Json, tried: str = NOT_TRIED, against: Sequence[str] = ()) -> str:
     """Markdown of certificate.json; letters stand for the conditions of claims.
 
-    tried: what was tried against the model, in a sentence.
+    tried: what was tried against the model, in a sentence. against: what speaks against its
+    release, and was overruled.
     """
     all_conditions = dict.fromkeys(
         condition for claim in certified["claims"] for condition in conditions(claim)
@@ -40,6 +42,7 @@ def page(certified: Json, tried: str = NOT_TRIED) -> str:
         "readings": readings(certified),
         "unknown": UNKNOWN,
         "reviewed": certified["policy"].get("reviewed"),
+        "against": against,
     }
     return templates.filled(__file__, certified | values)
 

@@ -27,6 +27,13 @@ NOT_TRIED = (
     "not tried here: a certificate follows from the record of training alone. What attacks found "
     "is on the assessment page of each study of this model"
 )
+MISSED = "secret_missed"  # the claim about a secret that the policy misses, in one text
+NO_BOUND = "How many secrets the policy catches nobody knows; it may miss all of them"
+GROUP = "group_"  # how names of claims about several texts begin
+UNCOUNTED = (
+    "anything of a secret that the policy misses in several texts: the corpus names no secrets, so "
+    "nobody counted in how many one stands (confide recommend prices two and ten)"
+)
 NO_AUDIT = "not tried: no audit by planted coins goes with it"
 
 
@@ -141,7 +148,8 @@ def protected(certified: Json, claim: Json | None, epsilon: float) -> str:
         return (
             unit
             if WHOLE_PERSON in unit
-            else f"{unit}. Somebody who wrote several is protected less"
+            else f"{unit}. Somebody who wrote several is protected less, and so is a secret that "
+            "the policy misses in several"
         )
     if finite_claims(certified):
         return f"no {whole(certified)} as a whole, only what lines of this page set a limit for"
@@ -184,7 +192,10 @@ def sure(certified: Json, claim: Json | None, epsilon: float) -> str:
 
 def unknown_misses(certified: Json) -> str:
     """A sentence where nobody can say what the policy misses; empty where that was measured."""
-    if certified["headline"].get("gamma_upper") is not None:
+    bound = certified["headline"].get("gamma_upper")
+    if bound is not None and bound >= 1:
+        return f". {NO_BOUND}"
+    if bound is not None:
         return ""
     return f". How many secrets the policy catches is {UNKNOWN}"
 
@@ -196,10 +207,21 @@ def not_promised(certified: Json) -> list[str]:
         "anything of several models of the same text together: their ε must be added up",
         "that a person cannot be recognised from what others wrote",
     ]
+    is_bounded = any(claim["name"] == MISSED for claim in finite_claims(certified))
+    if is_bounded and not counts_repeats(certified):
+        promises.append(UNCOUNTED)
     base = certified.get("public_constants", {}).get("pretrained")
     if base:
         promises.append(f"anything of the text that {base} was trained on before")
     return promises
+
+
+def counts_repeats(certified: Json) -> bool:
+    """Whether a claim prices a secret that stands in several texts.
+
+    None does where the corpus names no secrets, so that nobody counted in how many one stands.
+    """
+    return any(claim["name"].startswith(GROUP) for claim in certified["claims"])
 
 
 def audited(rows: list[dict[str, str]]) -> str:
