@@ -89,6 +89,10 @@ COPIES_OF_AUTHORS = (
 COPIES_IN_CHUNKS = (
     "deduplication masks one point because of another, so that one point changes several chunks"
 )
+VALUES_BY_PLACE = (
+    "noised updates read made-up values, which go by where a point stands, "
+    "so that one point changes what others give"
+)
 # public constants of correlated noise, and how a ledger has them
 OF_CORRELATIONS: dict[str, Callable[[Correlation], int]] = {
     "bands": lambda correlation: len(correlation.coefficients),
@@ -458,10 +462,19 @@ def unaccounted(history: list[Ledger], missed: JsonObject) -> list[str]:
         reasons.append(COPIES_OF_AUTHORS)
     if in_chunks and any(line["terms"].get("dedup") for line in data):
         reasons.append(COPIES_IN_CHUNKS)
+    if any(map(noised_values, history)):
+        reasons.append(VALUES_BY_PLACE)
     if missed["misaligned"]:
         several = "masking one secret changed more than one point of the processed text"
         reasons.append(f"{several} ({missed['misaligned']} secrets)")
     return list(dict.fromkeys(reasons))
+
+
+def noised_values(ledger: Ledger) -> bool:
+    """Whether noised updates of a run read made-up values in place of masks."""
+    filled = any(line["terms"].get("fill") for line in ledger.events("data"))
+    updates = updates_of(ledger.releases())
+    return filled and any(each.noisy and each.step.view == "redacted" for each in updates)
 
 
 def on_other_terms(start: Ledger, ran: Ledger) -> list[str]:
