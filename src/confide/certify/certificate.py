@@ -22,6 +22,7 @@ from confide.certify.chunk_claims import chunk_claims
 from confide.certify.claim_curves import claim_curves
 from confide.certify.claims import Claim, all_claims, epoch_claims, headline
 from confide.certify.facts import UNKNOWN, Facts
+from confide.certify.findings import check_findings
 from confide.certify.literal_claims import literal_claims
 from confide.certify.review import check_review, words_of
 from confide.certify.rounding import OFTEN
@@ -126,6 +127,8 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> JsonObjec
     bound(
         missed, ran, paths["neighbours"], keys=(*TEXT, *PARTITION), stages=("tokenizer", "policy")
     )
+    merge_masks = spec.train.data.merge_masks
+    check_findings(measured, missed, paths["recall"], merge_masks=merge_masks)
     packing = packing_of(spec, ran, paths["ledger"])
     facts = facts_of(
         spec,
