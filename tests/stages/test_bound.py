@@ -10,7 +10,7 @@ import pytest
 from attested import built, project, sign  # noqa: F401 (fixtures)
 from certified import ASKED, METHODS, append, certificate, closed, files_of, ledger_of
 from tested_neighbours import CODE, corpus_of
-from tested_neighbours import run as tested
+from tested_neighbours import run as neighbours_of
 
 from confide.certify.certificate import sealed
 from confide.certify.findings import check_findings
@@ -277,7 +277,9 @@ def test_a_start_with_another_tokenizer_or_policy_is_on_other_terms(tmp_path, st
 
 def test_findings_that_lack_a_part_are_not_those_of_the_neighbour_test(tmp_path, places):
     """As where a share of them was lost: training then reads secrets that the test saw masked."""
-    found = tested(tmp_path / "tested", corpus_of("by [123456]", "so [654321]", "is [late]"), CODE)
+    found = neighbours_of(
+        tmp_path / "tested", corpus_of("by [123456]", "so [654321]", "is [late]"), CODE
+    )
     at = {name: tmp_path / "tested" / name for name in ("points", "spans")}
     redact(CODE, points=at["points"], output=at["spans"])
     whole = at["spans"].read_bytes().splitlines(keepends=True)

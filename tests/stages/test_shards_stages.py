@@ -556,6 +556,33 @@ def test_copies_are_not_named_by_digests_of_another_key_or_share(corpus, monkeyp
         copies_of(corpus, 2)
 
 
+def test_digests_are_not_taken_for_repeats_nor_the_reverse(corpus, monkeypatch):
+    """Copies of other shares would be missing, and none would be found at all."""
+    monkeypatch.setattr(shards, "SIZE", 500)
+    digests_of(corpus, 2)
+    repeats_of(corpus, 2)
+    for share in shares_of(2):
+        kept = (corpus / f"digests-{share}").read_bytes()
+        (corpus / f"digests-{share}").write_bytes((corpus / f"repeats-{share}").read_bytes())
+        (corpus / f"repeats-{share}").write_bytes(kept)
+    with pytest.raises(InputError, match="kind = 'digests': expected a file of repeats"):
+        copies_of(corpus, 2)
+    with pytest.raises(InputError, match="kind = 'repeats': expected a file of digests"):
+        repeats_of(corpus, 2)
+
+
+def test_plain_digests_of_another_time_are_refused(corpus, monkeypatch):
+    """Of a corpus as long as this one, perhaps: plain ones depend on no key that would tell."""
+    monkeypatch.setattr(shards, "SIZE", 500)
+    plain = DedupSpec(digest="sha1")
+    digests_of(corpus, 2, plain)
+    kept = (corpus / "digests-1-of-2").read_bytes()
+    digests_of(corpus, 2, plain)
+    (corpus / "digests-1-of-2").write_bytes(kept)
+    with pytest.raises(InputError, match="was not made with the key of"):
+        repeats_of(corpus, 2)
+
+
 def test_a_key_that_is_no_key_is_refused(corpus):
     (corpus / "key").write_bytes(b"short")
     with pytest.raises(InputError, match=f"key: expected {BLOCK} bytes"):
