@@ -37,8 +37,8 @@ MARKS_KEPT = "the marks of later copies stay as they are when the secret is mask
 ONE_ALONE = "one occurrence alone is masked, and a later copy of its text is then read in its place"
 UNKNOWN = "unknown: the corpus names no secrets, so nobody can say what the policy misses"
 LENGTHS = (
-    "what takes its place has as many tokens, a public number: "
-    "any other shifts all chunks behind it (epsilon = infinity)"
+    "what takes its place has as many tokens, a public number, and the same domain: "
+    "anything else shifts all chunks behind it (epsilon = infinity)"
 )
 TINY = "so little noise bounds nothing"
 TOKENS = "one secret's tokens, their number public"

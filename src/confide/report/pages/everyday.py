@@ -25,8 +25,8 @@ CONDITIONS = {
     CONSERVATIVE: "the careful policy finds every secret that the policy misses",
     CONTEXT_FREE: "the policy finds a secret whatever text stands around it",
     LENGTHS: (
-        "what stands in its place is as long, in tokens of the model, and how long is no secret: "
-        "of any other length nothing is guaranteed"
+        "what stands in its place is of the same domain and as long, in tokens of the model, and "
+        "how long is no secret: of anything else nothing is guaranteed"
     ),
     MARKS_KEPT: "later copies of the text stay masked when the secret is",
     NAMED: "all texts of a person carry one name",
