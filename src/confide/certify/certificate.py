@@ -546,6 +546,7 @@ def facts_of(
         authors_before=measured.get("multiplicity_authors"),
         packing=packing,
         dedup=data.dedup,
+        scope=data.scope,
         gamma_literal=missed.get("gamma_literal"),
         gamma_literal_upper=missed.get("gamma_literal_upper"),
         doubled_literal=missed.get("doubled_literal"),
