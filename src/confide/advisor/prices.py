@@ -62,6 +62,7 @@ def priced(
         random=random,
         record=spent(price.record, wish.relation)(wish.delta),
         conditional=facts.conditional,
+        copies=bool(facts.copies_found),
         alone=alone,
     )
 
