@@ -163,6 +163,17 @@ def test_what_holds_for_caught_secrets_alone_is_not_recommended_where_nobody_kno
     assert found.best is None and "nobody can say what the policy misses" in found.reasons[0]
 
 
+def test_copies_that_count_are_named():
+    def named(option):
+        return [
+            reason
+            for reason in advise([option], [MEASURED], SECRET).reasons
+            if "each copy" in reason
+        ]
+
+    assert len(named(DPSGD._replace(copies=True))) == 1 and not named(DPSGD)
+
+
 def test_one_copy_alone_is_priced():
     reasons = advise([CRT._replace(alone=2.9), DPSGD], [MEASURED], SECRET).reasons
     assert (

@@ -152,6 +152,12 @@ def test_a_conservative_policy_that_spares_points_is_a_condition():
     assert not price("dpsgd", private=PRIVATE).conditional
 
 
+def test_copies_that_no_policy_finds_anything_in_are_a_condition_of_training_on_all():
+    assert price("dpsgd", private=PRIVATE).copies
+    assert not price("crt", private=PRIVATE).copies  # which wants more already
+    assert not price("dpsgd").copies
+
+
 def test_authors():
     wish = Wish("author", 2.0, 1e-4, "replace_one")
     found = price("dpsgd", wish, authors=True)

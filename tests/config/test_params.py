@@ -650,6 +650,19 @@ def test_made_up_values_want_all_tokens_to_be_learnt(tmp_path):
         load(file)
 
 
+def test_noised_updates_of_redacted_text_want_masks(tmp_path):
+    """Of CRT; those of JFT read the original text, which holds no made-up value."""
+    rows = yaml.safe_load(TINY.read_text())
+    rows["datasets"][rows["runs"]["crt"]["dataset"]]["fill"] = True
+    file = tmp_path / "params.yaml"
+    file.write_text(yaml.safe_dump(rows))
+    with pytest.raises(InputError, match=r"runs\.crt\.dataset .*fill makes up values by where"):
+        load(file)
+    rows["runs"]["crt"]["method"] = "jft"
+    file.write_text(yaml.safe_dump(rows))
+    assert load(file).runs["crt"].method == "jft"
+
+
 def test_chunks_want_texts_that_are_not_deduplicated(tmp_path):
     text = TINY.read_text().replace(
         "conservative: capitals,", "conservative: everything, pack: 32,"

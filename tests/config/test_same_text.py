@@ -8,8 +8,9 @@ import yaml
 from confide.config import jobs
 from confide.config.params import check
 from confide.config.same_text import same_text
+from confide.corpora.lines import Shard, raw_lines
 from confide.errors import InputError
-from confide.files.io import write_jsonl
+from confide.files.io import Range, write_jsonl
 from confide.specs import CustomerSimSpec, LinesSpec, MultiDogoSpec, TokenizerSpec, WikiTextSpec
 from tests.project import ROOT
 
@@ -143,12 +144,19 @@ def test_lists_and_weights_of_the_workflow_are_not_declared_public(tmp_path, mon
         ("data/synthetic/crt/g0-s0/synthetic.jsonl", "is made by this workflow"),
         ("./data/work/sim-turn/points.jsonl", "is made by this workflow"),
         ("texts.jsonl", "holds texts of a model"),
+        ("utf-8-sig.jsonl", "holds texts of a model"),  # as some editors save it
+        ("utf-16.jsonl", "holds texts of a model"),
     ],
 )
 def test_what_a_model_wrote_is_not_declared_public(tmp_path, monkeypatch, place, message):
     monkeypatch.chdir(tmp_path)
     first = {"synthetic": {"run": "crt/g0-s0", "texts": 1}}
     write_jsonl(tmp_path / "texts.jsonl", [first, {"doc": "synthetic-1-1", "text": "my code"}])
+    for encoding in ("utf-8-sig", "utf-16"):
+        file = tmp_path / f"{encoding}.jsonl"
+        file.write_text((tmp_path / "texts.jsonl").read_text(), encoding=encoding)
+        read = [line.content for line in raw_lines(Shard(Range(file)))]
+        assert len(read) == 1  # the texts are a corpus in any of these
     given = tiny()
     given["corpora"]["written"] = {"reader": "lines", "path": place}
     given["datasets"]["written"] = given["datasets"]["sim"] | {"corpus": "written"}

@@ -7,8 +7,11 @@ policy finds leaves no trace at all; one that only the conservative policy notic
 point, private on both sides (CRT section 3 and A.6).
 """
 
+from collections import Counter
+
 import numpy as np
 import orjson
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -72,7 +75,7 @@ def neighbours(draw):
     return first, second, places[0]
 
 
-def through(folder, corpus, spec, scope):
+def through(folder, corpus, spec, parted):
     """Run the data stages; the bytes that training reads, and the partition."""
     folder.mkdir()
     empty = {"doc": "d", "domain": None, "owner": None, "gold": [], "canary": None}
@@ -88,7 +91,7 @@ def through(folder, corpus, spec, scope):
         name: folder / name
         for name in ("points", "copies", "spans", "tokenizer", "original", "redacted")
     }
-    partition(PartitionSpec(scope=scope), **inputs)
+    partition(parted, **inputs)
     return (folder / "redacted").read_bytes(), load_partition(
         folder / "original", folder / "redacted"
     )
@@ -98,8 +101,8 @@ def through(folder, corpus, spec, scope):
 @given(neighbours(), st.sampled_from(["private", "all"]))
 def test_a_secret_that_the_policy_finds_leaves_no_trace(tmp_path_factory, pair, scope):
     folder = tmp_path_factory.mktemp("n")
-    first, _ = through(folder / "first", pair[0], REDACT, scope)
-    second, _ = through(folder / "second", pair[1], REDACT, scope)
+    first, _ = through(folder / "first", pair[0], REDACT, PartitionSpec(scope=scope))
+    second, _ = through(folder / "second", pair[1], REDACT, PartitionSpec(scope=scope))
     assert first == second
 
 
@@ -109,8 +112,8 @@ def test_a_missed_secret_changes_one_point_that_is_private_on_both_sides(
     tmp_path_factory, pair, scope
 ):
     folder = tmp_path_factory.mktemp("n")
-    _, first = through(folder / "first", pair[0], PHONES_ONLY, scope)
-    _, second = through(folder / "second", pair[1], PHONES_ONLY, scope)
+    _, first = through(folder / "first", pair[0], PHONES_ONLY, PartitionSpec(scope=scope))
+    _, second = through(folder / "second", pair[1], PHONES_ONLY, PartitionSpec(scope=scope))
     different = [
         index
         for index in range(len(pair[0]))
@@ -129,8 +132,8 @@ def test_a_missed_secret_changes_one_point_that_is_private_on_both_sides(
 def test_a_missed_share_falls_into_one_of_the_two_cases(tmp_path_factory, pair, gamma, seed):
     spec = REDACT.model_copy(update={"miss_rate": gamma, "miss_seed": seed})
     folder = tmp_path_factory.mktemp("n")
-    bytes_one, first = through(folder / "first", pair[0], spec, "private")
-    bytes_two, second = through(folder / "second", pair[1], spec, "private")
+    bytes_one, first = through(folder / "first", pair[0], spec, PartitionSpec())
+    bytes_two, second = through(folder / "second", pair[1], spec, PartitionSpec())
     different = [
         index
         for index in range(len(pair[0]))
@@ -146,8 +149,10 @@ def test_a_conservative_policy_that_is_silent_shows_up(tmp_path):
     to the private pool.
     """
     blind = PHONES_ONLY.model_copy(update={"conservative": PHONES_ONLY.policy})
-    _, first = through(tmp_path / "first", [("my code is 123456", "train")], blind, "private")
-    _, second = through(tmp_path / "second", [("my code is <MASK>", "train")], blind, "private")
+    _, first = through(tmp_path / "first", [("my code is 123456", "train")], blind, PartitionSpec())
+    _, second = through(
+        tmp_path / "second", [("my code is <MASK>", "train")], blind, PartitionSpec()
+    )
     assert (first.private.tolist(), second.private.tolist()) == ([False], [True])
 
 
@@ -159,7 +164,38 @@ def test_plain_copies_elsewhere_stay_aligned(tmp_path):
         ("my code is 123456", "train"),
     ]
     masked = [corpus[0], ("my code is <MASK>", "train"), corpus[2], (MASK, "train")]
-    bytes_one, first = through(tmp_path / "first", corpus, REDACT, "all")
-    bytes_two, _ = through(tmp_path / "second", masked, REDACT, "all")
+    bytes_one, first = through(tmp_path / "first", corpus, REDACT, PartitionSpec(scope="all"))
+    bytes_two, _ = through(tmp_path / "second", masked, REDACT, PartitionSpec(scope="all"))
     assert bytes_one == bytes_two
     assert first.copy.tolist() == [False, False, True, True]
+
+
+def changed_records(first, second):
+    """How many private points of one partition are in the other, whatever their order, no longer.
+
+    A Poisson batch has no order either, so that this is how many contributions a record changes.
+    """
+
+    def records(read):
+        pool = read.pool("private").tolist()
+        return Counter(tuple(read.redacted[point].tolist()) for point in pool)
+
+    return (records(first) - records(second)).total()
+
+
+@pytest.mark.parametrize(("fill", "changed"), [(False, 1), (True, 2)])
+def test_a_record_with_copies_changes_itself_alone_but_for_made_up_values(tmp_path, fill, changed):
+    """Replaced, it no longer makes copies of those that follow it: the next is read in its place.
+
+    So it changes one contribution, unless what is read goes by the place, as made-up values do:
+    noised updates of them are refused.
+    """
+    train = [("my code is 123456", "train"), ("my code is 123456", "train")]
+    train += [("thank you 99", "train")]
+    second = [("call me 123456", "train"), *train[1:]]
+    spec = PartitionSpec(fill=fill)
+    parts = [
+        through(tmp_path / name, corpus, REDACT, spec)[1]
+        for name, corpus in (("first", train), ("second", second))
+    ]
+    assert changed_records(*parts) == changed

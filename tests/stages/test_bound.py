@@ -4,18 +4,26 @@ models that its ledger names.
 
 import json
 import shutil
+from contextlib import nullcontext
 
 import pytest
 from attested import built, project, sign  # noqa: F401 (fixtures)
 from certified import ASKED, METHODS, append, certificate, closed, files_of, ledger_of
+from tested_neighbours import CODE, corpus_of
+from tested_neighbours import run as neighbours_of
 
 from confide.certify.certificate import sealed
+from confide.certify.findings import check_findings
 from confide.commands.release import release
 from confide.commands.verify import verify
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import read_json, sha256, write_json
+from confide.specs import RecallSpec
 from confide.stages.certify import certify
+from confide.stages.recall import recall
+from confide.stages.redact import redact
+from tests.terms import TEXT
 
 OTHER = {
     "policies": {"policies": "f" * 64},
@@ -265,3 +273,42 @@ def test_a_start_with_another_tokenizer_or_policy_is_on_other_terms(tmp_path, st
     assert {"tokenizer": "(tokenizer)", "policy": "(models of policies)"}[stage] in value[
         "unaccounted"
     ][0]
+
+
+def test_findings_that_lack_a_part_are_not_those_of_the_neighbour_test(tmp_path, places):
+    """As where a share of them was lost: training then reads secrets that the test saw masked."""
+    found = neighbours_of(
+        tmp_path / "tested", corpus_of("by [123456]", "so [654321]", "is [late]"), CODE
+    )
+    at = {name: tmp_path / "tested" / name for name in ("points", "spans")}
+    redact(CODE, points=at["points"], output=at["spans"])
+    whole = at["spans"].read_bytes().splitlines(keepends=True)
+
+    def count_into_files(lines):
+        at["spans"].write_bytes(b"".join(lines))
+        spec = RecallSpec(text=TEXT, redact=CODE, reads=[])
+        recall(spec, **at, output=tmp_path / "counted")
+        rows = {"recall": read_json(tmp_path / "counted")["labels"], "neighbours": found["labels"]}
+        for name, labels in rows.items():
+            write_json(places[name], read_json(places[name]) | {"labels": labels})
+
+    count_into_files(whole)
+    certify(**places)
+    count_into_files(whole[:1])
+    with pytest.raises(InputError, match="labels: redaction missed more secrets of a label"):
+        certify(**places)
+
+
+@pytest.mark.parametrize(
+    ("missed", "different", "tested", "refused"),
+    [(1, 0, 100, True), (3, 3, 100, False), (1, 0, 50, False), (60, 0, 50, True)],
+)
+def test_a_sample_bounds_what_redaction_may_have_missed(
+    tmp_path, missed, different, tested, refused
+):
+    """Of 100 secrets; all are tested, or a half."""
+    found = {"labels": {"name": {"secrets": 100, "missed": missed}}}
+    rows = {"labels": {"name": {"secrets": tested, "different": different}}}
+    with pytest.raises(InputError) if refused else nullcontext():
+        check_findings(found, rows, tmp_path, merge_masks=False)
+    check_findings(found, rows, tmp_path, merge_masks=True)

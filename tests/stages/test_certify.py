@@ -21,6 +21,7 @@ from certified import (
 )
 
 from confide.certify.confidentiality import amplified
+from confide.certify.facts import CONSERVATIVE
 from confide.cli import main
 from confide.dp.accounting.price import epsilon
 from confide.dp.ledger import Ledger
@@ -150,7 +151,7 @@ def test_methods_that_read_everything_do_not_depend_on_pi_c(tmp_path):
     for method in ("dpsgd", "redacted", "nonprivate", "selective"):
         _, claims = certificate(tmp_path, METHODS[method])
         assert "bayesian_unconditional" not in claims
-        assert "pi_c" not in claims["secret_missed"]["condition"]
+        assert CONSERVATIVE not in claims["secret_missed"]["condition"]
 
 
 def test_redaction_alone_is_bounded_only_by_its_misses(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from certified import DELTA, METHODS, UNKNOWN, certificate, number
 
 from confide.certify.claims import bayesian_claims
-from confide.certify.facts import MARKS_KEPT, Facts
+from confide.certify.facts import COPIES_FOUND, MARKS_KEPT, Facts
 from confide.certify.gate import secret_claim
 from confide.commands.verify import verified
 from confide.dp.accounting.price import epsilon, group
@@ -128,6 +128,27 @@ def test_later_copies_of_the_original_text_must_keep_their_marks(tmp_path):
         assert number(claims["secret_caught_literal"]) > number(claims["secret_caught"]) > 0
         _, claims = certificate(tmp_path, METHODS[method], dedup=False)
         assert MARKS_KEPT not in claims["secret_caught"]["condition"]
+
+
+def test_copies_that_no_policy_finds_anything_in_are_read_too(tmp_path):
+    """Of what both policies miss, ten copies of one text are ten records, and not one.
+
+    CRT says already that its claims want the conservative policy to find it.
+    """
+    names = ("secret_missed", "bayesian", "group_after_dedup")
+    _, claims = certificate(tmp_path, METHODS["dpsgd"])
+    assert all(COPIES_FOUND in claims[name]["condition"] for name in names)
+    others = [name for name in claims if name not in names and not name.startswith("bayesian")]
+    assert not any(COPIES_FOUND in claims[name]["condition"] for name in others)
+    empty = {"pools": {"public": 0, "private": 8}}
+    for method, measured, given in (
+        ("dpsgd", {}, {"dedup": False}),
+        ("dpsgd", {}, {"scope": "all"}),
+        ("dpsgd", empty, {"everything_private": True}),
+        ("crt", {}, {}),
+    ):
+        _, claims = certificate(tmp_path, METHODS[method], measured, **given)
+        assert COPIES_FOUND not in str(claims)
 
 
 def test_a_copy_that_exact_updates_read_is_not_bounded(tmp_path):

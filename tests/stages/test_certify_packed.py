@@ -31,7 +31,7 @@ NOISED = [
 CRT = [step("redacted", "private", True)] * 20
 JFT = [step("redacted", "all", False, "unmasked")] * 5 + [step("original", "all", True)] * 20
 EMPTY = {"pools": {"public": 0, "private": 8}}
-LONGER = "any other shifts all chunks behind it (epsilon = infinity)"
+LONGER = "anything else shifts all chunks behind it (epsilon = infinity)"
 
 
 def packed(folder, releases, most=3, views="original", measured=None, ledger=None, **given):

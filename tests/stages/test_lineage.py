@@ -17,6 +17,7 @@ from certified import (
     source_of,
 )
 
+from confide.certify.certificate import VALUES_BY_PLACE
 from confide.dp.accounting.price import epsilon
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
@@ -87,9 +88,25 @@ def test_a_start_on_other_terms_leaves_nothing_to_claim(tmp_path, terms):
     measured = EMPTY if "everything_private" in terms else {}
     value, claims = descended(tmp_path, run_of(METHODS["crt"]), measured=measured, **terms)
     assert {claim["epsilon"] for claim in claims.values()} == {"inf"}
-    (reason,) = value["unaccounted"]
+    reason, *others = value["unaccounted"]
+    assert others == [VALUES_BY_PLACE] * ("fill" in terms)
     assert "source/g0-s0" in reason and all(key in reason for key in terms)
     assert reason in (tmp_path / "certificate.md").read_text()
+
+
+def test_noised_updates_of_made_up_values_leave_nothing_to_claim(tmp_path):
+    """One point may change what two give, here or in the run that it started from."""
+    value, claims = certificate(tmp_path, METHODS["crt"], fill=True)
+    assert value["unaccounted"] == [VALUES_BY_PLACE]
+    assert {claim["epsilon"] for claim in claims.values()} == {"inf"}
+    (tmp_path / "later").mkdir()
+    value, _ = descended(tmp_path / "later", run_of(METHODS["crt"], fill=True))
+    assert VALUES_BY_PLACE in value["unaccounted"]
+    (tmp_path / "exact").mkdir()
+    value, claims = certificate(
+        tmp_path / "exact", fill=True, releases=METHODS["redacted"], **ASKED["redacted"]
+    )
+    assert value["unaccounted"] == [] and number(claims["secret_caught"]) == 0
 
 
 def test_a_start_on_pools_of_other_sizes_leaves_nothing_to_claim(tmp_path):

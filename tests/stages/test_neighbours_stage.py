@@ -261,7 +261,7 @@ def test_deduplication_that_merges_masked_texts_is_caught(tmp_path, monkeypatch)
 
     def merging(rows, digest):
         seen = set()
-        for key, text, part in rows:
+        for key, text, part, _ in rows:
             if part == "train" and text in seen:
                 yield key
             seen.add(text)

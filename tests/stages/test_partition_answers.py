@@ -12,16 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from confide.data.neighbours import Secret, neighbour, process_of
+from confide.data import neighbours as core
+from confide.data.neighbours import Secret, neighbour, process_of, secrets_of
 from confide.data.partition_files import load_partition
 from confide.data.partitioning import Raw
 from confide.data.redaction import finder_of
 from confide.errors import InputError
+from confide.files.io import read_json, read_jsonl, write_jsonl
 from confide.policies import hidden, merged_masks, merged_ranges, moved, redacted_text
-from confide.specs import PartitionSpec, RedactSpec
+from confide.specs import DedupSpec, PartitionSpec, RecallSpec, RedactSpec
+from confide.stages.dedup import dedup
 from confide.stages.partition import partition
+from confide.stages.recall import recall
+from confide.stages.redact import redact
 from confide.text.tokenizer import save, train_bpe
 from confide.types import MASK, Partition
+from tests.terms import TEXT
 
 TOKENIZER = train_bpe(["call me at 12 or 345, please", "café 😀 ok"] * 5, 300, ["<|end|>"])
 pieces = st.sampled_from([MASK, "é", "😀", "12 ", "345", " Ann", "call me ", "<|end|>", " ", "\n"])
@@ -217,3 +223,35 @@ def test_a_secret_that_is_caught_leaves_no_trace_in_what_is_learned(
     second = process(neighbour(points, found, copies_masked=True)).redacted
     for name in ("ids", "starts", "private", "learned"):
         assert np.array_equal(getattr(first, name), getattr(second, name)), name
+
+
+def test_conversations_of_one_text_and_other_turns_are_no_copies(tmp_path: Path) -> None:
+    """As where a user writes what a template writes before an answer.
+
+    A later one would be read in the place of the first, and learned elsewhere: replacing one record
+    would change two.
+    """
+    text = "call me at 12"
+    turns = ([(0, 4)], [(5, 13)], [(0, 4)])
+    points = [
+        Raw(f"d:{place}", text, "train", None, None, [[11, 13, "x", 1.0]], answers)
+        for place, answers in enumerate(turns)
+    ]
+    write_jsonl(tmp_path / "points", (point._asdict() for point in points))
+    dedup(DedupSpec(), points=tmp_path / "points", output=tmp_path / "copies")
+    assert [row["key"] for row in read_jsonl(tmp_path / "copies")] == ["d:2"]
+    redact(REDACT, points=tmp_path / "points", output=tmp_path / "spans")
+    recalled = RecallSpec(text=TEXT, redact=REDACT, reads=[])
+    recall(
+        recalled,
+        points=tmp_path / "points",
+        spans=tmp_path / "spans",
+        output=tmp_path / "recall",
+    )
+    counted = read_json(tmp_path / "recall")
+    assert (counted["multiplicity"], counted["multiplicity_distinct"]) == (3, 2)
+    process = process_of(finder_of(REDACT), PartitionSpec(learn="assistant"), TOKENIZER)
+    secrets = list(secrets_of(points))
+    alike = {text: list(enumerate(points)), secrets[0].masked: []}
+    tester = core.Tester(process, alike, dedup=True)
+    assert [tester.test(secret)[0].points for secret in secrets] == [1, 1, 1]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from confide.data.partition_files import load_partition, load_share
 from confide.errors import InputError
 from confide.files import buckets, shards
 from confide.policies import POLICIES
@@ -344,8 +345,9 @@ def test_words_that_are_no_share_are_refused(corpus, share):
 @pytest.mark.parametrize(
     ("kind", "content", "message"),
     [
-        ("owners-2-of-2", b'["u"]', "names 1 owners, and the share has more"),
-        ("owners-1-of-2", b'{"u": 0}', "expected a list of names"),
+        ("owners-2-of-2", ["u"], "names 1 owners, and the share has more"),
+        ("owners-1-of-2", {"u": 0}, "owners: expected a list of names"),
+        ("owners-1-of-2", b'["u"]', "owners: is missing"),
         ("owners-1-of-2", b"[", "malformed JSON"),
         ("originals-2-of-2", b"cut off", "corrupt safetensors file"),
         ("redacteds-1-of-2", None, "cannot be read"),
@@ -359,8 +361,11 @@ def test_a_share_that_is_not_whole_is_named(corpus, monkeypatch, kind, content, 
         (corpus / name).unlink()
     if content is None:
         (corpus / kind).unlink()
-    else:
+    elif isinstance(content, bytes):
         (corpus / kind).write_bytes(content)
+    else:
+        said = orjson.loads((corpus / kind).read_bytes())
+        (corpus / kind).write_bytes(orjson.dumps(said | {"owners": content}))
     files = {
         name: [corpus / f"{name}-{number}-of-2" for number in (1, 2)]
         for name in ("originals", "redacteds", "owners")
@@ -369,6 +374,85 @@ def test_a_share_that_is_not_whole_is_named(corpus, monkeypatch, kind, content, 
         gather(**files, original=corpus / "original", redacted=corpus / "redacted")
     assert kind in str(raised.value)
     assert not (corpus / "original").exists() and not (corpus / "redacted").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "other", "message"),
+    [
+        # a share twice, and another one not at all
+        ("originals redacteds owners", "1-of-3", "share = .*1-of-3.*: expected the share 2-of-3"),
+        ("originals", "1-of-3", "redacteds-2-of-3: share: is of another share than"),
+        ("redacteds", "1-of-3", "redacteds-2-of-3: share: is of another share than"),
+        ("owners", "1-of-3", "owners-2-of-3: share: is of another share than"),
+    ],
+)
+def test_shares_in_each_others_place_are_refused(corpus, monkeypatch, kind, other, message):
+    monkeypatch.setattr(shards, "SIZE", 500)
+    in_shares(corpus, 3)
+    for name in kind.split():
+        (corpus / f"{name}-2-of-3").write_bytes((corpus / f"{name}-{other}").read_bytes())
+    with pytest.raises(InputError, match=message):
+        gathered(corpus, 3)
+
+
+def of_other_settings(folder: Path) -> PartitionSpec:
+    return ALL.model_copy(update={"dedup": False})
+
+
+def of_other_points(folder: Path) -> PartitionSpec:
+    with open(folder / "points", "ab") as file:
+        file.write(b"\n")
+    return ALL
+
+
+def of_other_spans(folder: Path) -> PartitionSpec:
+    """Those of the last share were lost."""
+    lines = (folder / "spans").read_bytes().splitlines(keepends=True)
+    (folder / "spans").write_bytes(b"".join(lines[:-1]))
+    return ALL
+
+
+def of_another_tokenizer(folder: Path) -> PartitionSpec:
+    save(train_bpe(["other words"] * 5, 280), folder / "tokenizer")
+    return ALL
+
+
+@pytest.mark.parametrize(
+    "change", [of_other_settings, of_other_points, of_other_spans, of_another_tokenizer]
+)
+def test_shares_that_were_made_of_something_else_are_refused(corpus, monkeypatch, change):
+    monkeypatch.setattr(shards, "SIZE", 500)
+    in_shares(corpus, 2)
+    partition(
+        change(corpus),
+        **{name: corpus / name for name in ("points", "copies", "spans", "tokenizer")},
+        original=corpus / "originals-2-of-2",
+        redacted=corpus / "redacteds-2-of-2",
+        owners=corpus / "owners-2-of-2",
+        share="2-of-2",
+    )
+    with pytest.raises(InputError, match="originals-2-of-2: share: was not made of what"):
+        gathered(corpus, 2)
+
+
+def test_a_share_is_taken_for_no_partition_and_a_partition_for_no_share(corpus, monkeypatch):
+    monkeypatch.setattr(shards, "SIZE", 500)
+    in_shares(corpus, 2)
+    with pytest.raises(InputError, match="originals-1-of-2: share: is a share of the points"):
+        load_partition(corpus / "originals-1-of-2", corpus / "redacteds-1-of-2")
+    whole = corpus / "original", corpus / "redacted"
+    load_partition(*whole)
+    with pytest.raises(InputError, match="original: share: is no share of the points"):
+        load_share(*whole)
+
+
+def gathered(folder: Path, count: int) -> None:
+    """Put so many shares together."""
+    files = {
+        name: [folder / f"{name}-{share}" for share in shares_of(count)]
+        for name in ("originals", "redacteds", "owners")
+    }
+    gather(**files, original=folder / "original", redacted=folder / "redacted")
 
 
 def test_files_of_one_kind_too_few_are_refused(corpus):
@@ -470,6 +554,33 @@ def test_copies_are_not_named_by_digests_of_another_key_or_share(corpus, monkeyp
     swapped(corpus)
     with pytest.raises(InputError, match="expected another share"):
         copies_of(corpus, 2)
+
+
+def test_digests_are_not_taken_for_repeats_nor_the_reverse(corpus, monkeypatch):
+    """Copies of other shares would be missing, and none would be found at all."""
+    monkeypatch.setattr(shards, "SIZE", 500)
+    digests_of(corpus, 2)
+    repeats_of(corpus, 2)
+    for share in shares_of(2):
+        kept = (corpus / f"digests-{share}").read_bytes()
+        (corpus / f"digests-{share}").write_bytes((corpus / f"repeats-{share}").read_bytes())
+        (corpus / f"repeats-{share}").write_bytes(kept)
+    with pytest.raises(InputError, match="kind = 'digests': expected a file of repeats"):
+        copies_of(corpus, 2)
+    with pytest.raises(InputError, match="kind = 'repeats': expected a file of digests"):
+        repeats_of(corpus, 2)
+
+
+def test_plain_digests_of_another_time_are_refused(corpus, monkeypatch):
+    """Of a corpus as long as this one, perhaps: plain ones depend on no key that would tell."""
+    monkeypatch.setattr(shards, "SIZE", 500)
+    plain = DedupSpec(digest="sha1")
+    digests_of(corpus, 2, plain)
+    kept = (corpus / "digests-1-of-2").read_bytes()
+    digests_of(corpus, 2, plain)
+    (corpus / "digests-1-of-2").write_bytes(kept)
+    with pytest.raises(InputError, match="was not made with the key of"):
+        repeats_of(corpus, 2)
 
 
 def test_a_key_that_is_no_key_is_refused(corpus):

@@ -205,6 +205,24 @@ def test_other_units_and_datasets_stand_apart(tmp_path, model, capsys):
     assert "All are counted as models of one corpus, as asked." in capsys.readouterr().out
 
 
+def test_windows_of_other_cuts_are_other_records(tmp_path, model):
+    """One of forty words is two of twenty."""
+    folders = [
+        model(name, point="window", cut=cut * 64)
+        for name, cut in (("a", "1"), ("b", "1"), ("c", "2"))
+    ]
+    assert [one["runs"] for one in spent(tmp_path, *folders)] == [
+        ["a/g0-s0", "b/g0-s0"],
+        ["c/g0-s0"],
+    ]
+
+
+def test_a_secret_is_not_masked_alike_where_copies_are_masked_for_one_model_alone(tmp_path, model):
+    spend([model("a"), model("b", dedup=False)], json=tmp_path / "spent.json")
+    totals = {one["claim"]: one["epsilon"] for one in read_json(tmp_path / "spent.json")["totals"]}
+    assert totals["secret_missed"] == "inf" and totals["record_replace_one_pld"] != "inf"
+
+
 def test_two_names_of_one_corpus_are_added_up(tmp_path, model):
     """Datasets of other names that say that they were made of the same corpus, in the same cut."""
     (found,) = spent(tmp_path, *(model(name, dataset=name, corpus="a" * 64) for name in ("x", "y")))

@@ -356,6 +356,17 @@ def test_the_stage_takes_no_other_model_and_no_undeclared_mix(project: Path) -> 
     other = project / "made" / models.CONFIG
     with pytest.raises(InputError, match="is of another one"):
         synthetic(spec, model=other, **given)
+    # what it says of the base of adapters, say
+    config = project / models.CONFIG
+    config.write_text(config.read_text() + " ")
+    with pytest.raises(InputError, match=r"files\.config: is of another one"):
+        synthetic(spec, model=project / models.WEIGHTS, **given)
+    path = project / "certificate.json"  # nor one that names no such file at all
+    certified = read_json(path)
+    del certified["files"]["config"]
+    write_json(path, sealed(certified))
+    with pytest.raises(InputError, match=r"files\.config: is of another one"):
+        made(project)
     asked = {"count": 3, "mix": [{"prompt": "my"}]}
     mixed = parse(SyntheticSpec, {"run": "a", "texts": asked})
     with pytest.raises(InputError, match="--public_mix declares"):

@@ -14,19 +14,21 @@ from confide.text.digests import digest
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["a", "b", "c", "x <MASK>"]), st.sampled_from(["train", "valid"])
+            st.sampled_from(["a", "b", "c", "x <MASK>"]),
+            st.sampled_from(["train", "valid"]),
+            st.sampled_from([None, [], [(0, 1)]]),
         ),
         max_size=12,
     )
 )
 def test_copies_are_what_a_quadratic_search_finds(points):
-    rows = [(str(i), text, split) for i, (text, split) in enumerate(points)]
+    rows = [(str(i), *point) for i, point in enumerate(points)]
     expected = [
         key
-        for i, (key, text, split) in enumerate(rows)
+        for i, (key, text, split, answers) in enumerate(rows)
         if split == "train"
         and "<MASK>" not in text
-        and any(t == text and s == "train" for _, t, s in rows[:i])
+        and any(row[1:] == (text, "train", answers) for row in rows[:i])
     ]
     assert list(copies(rows, lambda text: hashlib.sha1(text).digest())) == expected
 

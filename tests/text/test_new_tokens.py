@@ -296,3 +296,15 @@ def test_a_sentence_may_consist_of_one_or_begin_with_it(tmp_path, template):
     assert len(sentences) == 12 and all(token in NEW | {WORDS.mask_id} for token in first)
     assert len(NEW & set(first)) == sum(token in NEW for token in first) > 0
     assert np.all(found.private[sentences])
+
+
+def test_a_text_of_the_corpus_is_no_copy_of_a_planted_one():
+    """Were the first replaced, the second would be read in its place, as other tokens."""
+    text = f"The order code was {NEW_TOKENS[0]}"
+    process = process_of(finder_of(REDACTION), PartitionSpec(), WORDS)
+    same = [
+        Raw(key, text, "train", None, None, []) for key in ("audit-2024:0", "audit-inclusion-0:0")
+    ]
+    with pytest.raises(InputError, match="audit-inclusion-0:0.*sentence of an audit canary"):
+        process(same)
+    assert process(same[::-1]).copy.tolist() == [False, True]

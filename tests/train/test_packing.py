@@ -371,3 +371,16 @@ def test_packing_is_what_a_ledger_line_holds():
     ledger.packed(**packing)
     (line,) = Ledger.load(ledger.dump()).events("packed")
     assert {key: line[key] for key in packing} == packing
+
+
+def test_a_point_of_another_domain_shifts_the_chunks_of_both():
+    """So what takes a point's place must have its domain, as claims of chunks say."""
+    points = [([10 * place + 2, 10 * place + 3], [2, 3], 0, place // 4) for place in range(8)]
+    other = [(*points[0][:3], 1), *points[1:]]
+    first, second = (
+        texts(packed(made(some), 6, END, BOTH)[0].original) for some in (points, other)
+    )
+    of_another_text = [([4, 5], [4, 5], 0, 0), *points[1:]]
+    third = texts(packed(made(of_another_text), 6, END, BOTH)[0].original)
+    assert sum(chunk not in second for chunk in first) > 2
+    assert sum(chunk not in third for chunk in first) == 1

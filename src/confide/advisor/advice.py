@@ -77,6 +77,8 @@ class Option(NamedTuple):
     record: float = math.inf  # of a point, or of an author where noise hides authors
     # missed secrets and records: only in points on which the conservative policy fires
     conditional: bool = False
+    # of a missed secret only where a policy finds something in a text that stands several times
+    copies: bool = False
     problem: str | None = None  # why it cannot be run at all
     # of one occurrence of a caught secret, if later copies of its text come back; None: as `caught`
     alone: float | None = None
@@ -266,6 +268,9 @@ def why(best: Option, covered: Cover, policies: Policies, wish: Wish) -> list[st
         where = f"the conservative policy {policies.conservative} fires on every point"
         remedy = "the policy `everything` in its place removes this condition"
         lines.append(f"only if {where} of a missed secret: {fails}; {remedy}")
+    if best.copies:
+        other = "of a text in which neither policy finds anything each copy counts"
+        lines.append(f"a missed one counts once in all copies of its text; {other}")
     if policies.unknown is not None:
         unknown = f"the share that the policy misses is {policies.unknown}"
         remedy = "`confide review` bounds it, and `confide release` refuses without"

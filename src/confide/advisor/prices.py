@@ -67,6 +67,7 @@ def priced(
         random=random,
         record=spent(price.record, wish.relation)(wish.delta),
         conditional=facts.conditional,
+        copies=bool(facts.copies_found),
         alone=alone,
         several=several(facts, wish),
     )

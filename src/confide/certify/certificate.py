@@ -22,6 +22,7 @@ from confide.certify.chunk_claims import chunk_claims
 from confide.certify.claim_curves import claim_curves
 from confide.certify.claims import Claim, all_claims, epoch_claims, headline
 from confide.certify.facts import UNKNOWN, Facts
+from confide.certify.findings import check_findings
 from confide.certify.literal_claims import literal_claims
 from confide.certify.review import check_review, words_of
 from confide.certify.rounding import OFTEN
@@ -89,6 +90,10 @@ COPIES_OF_AUTHORS = (
 COPIES_IN_CHUNKS = (
     "deduplication masks one point because of another, so that one point changes several chunks"
 )
+VALUES_BY_PLACE = (
+    "noised updates read made-up values, which go by where a point stands, "
+    "so that one point changes what others give"
+)
 # public constants of correlated noise, and how a ledger has them
 OF_CORRELATIONS: dict[str, Callable[[Correlation], int]] = {
     "bands": lambda correlation: len(correlation.coefficients),
@@ -122,6 +127,8 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> JsonObjec
     bound(
         missed, ran, paths["neighbours"], keys=(*TEXT, *PARTITION), stages=("tokenizer", "policy")
     )
+    merge_masks = spec.train.data.merge_masks
+    check_findings(measured, missed, paths["recall"], merge_masks=merge_masks)
     packing = packing_of(spec, ran, paths["ledger"])
     facts = facts_of(
         spec,
@@ -458,10 +465,19 @@ def unaccounted(history: list[Ledger], missed: JsonObject) -> list[str]:
         reasons.append(COPIES_OF_AUTHORS)
     if in_chunks and any(line["terms"].get("dedup") for line in data):
         reasons.append(COPIES_IN_CHUNKS)
+    if any(map(noised_values, history)):
+        reasons.append(VALUES_BY_PLACE)
     if missed["misaligned"]:
         several = "masking one secret changed more than one point of the processed text"
         reasons.append(f"{several} ({missed['misaligned']} secrets)")
     return list(dict.fromkeys(reasons))
+
+
+def noised_values(ledger: Ledger) -> bool:
+    """Whether noised updates of a run read made-up values in place of masks."""
+    filled = any(line["terms"].get("fill") for line in ledger.events("data"))
+    updates = updates_of(ledger.releases())
+    return filled and any(each.noisy and each.step.view == "redacted" for each in updates)
 
 
 def on_other_terms(start: Ledger, ran: Ledger) -> list[str]:
@@ -530,6 +546,7 @@ def facts_of(
         authors_before=measured.get("multiplicity_authors"),
         packing=packing,
         dedup=data.dedup,
+        scope=data.scope,
         gamma_literal=missed.get("gamma_literal"),
         gamma_literal_upper=missed.get("gamma_literal_upper"),
         doubled_literal=missed.get("doubled_literal"),

@@ -168,6 +168,7 @@ def secret_claims(facts: Facts) -> Iterator[Claim]:
         shifted = facts.packing is not None and "original" in facts.packing.views
         if_caught = [*untouched, *(facts.lengths if shifted else [])]
     if_missed = [*facts.conservative_condition, facts.sampled, *facts.lengths, *facts.marks]
+    if_missed += facts.copies_found
     whom = "Confidentiality of a secret that the policy"
     yield claim(
         facts,
@@ -277,6 +278,8 @@ def bayesian_claim(
     conditions = facts.conservative_condition if delta2 is None else []
     conditions += [NEIGHBOURS] if facts.price.by_token else [CONTEXT_FREE, *facts.marks]
     conditions += [facts.sampled, *facts.lengths]
+    if not (facts.price.by_token or facts.price.caught_alone):
+        conditions += facts.copies_found
     if facts.needs_gamma or delta2 is not None:
         conditions.append(origin)
     if facts.unaccounted or facts.price.reason:
@@ -314,7 +317,7 @@ def group_claims(facts: Facts) -> Iterator[Claim]:
         way = "an exact update read it"
         if missed is not None:
             epsilon, way = group(missed, facts.delta, size)
-        marks = facts.marks if name == "group_after_dedup" else []
+        marks = [*facts.marks, *facts.copies_found] if name == "group_after_dedup" else []
         yield claim(
             facts,
             name,

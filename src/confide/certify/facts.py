@@ -34,11 +34,15 @@ POISSON_AUTHORS = (
 )
 NAMED = "all points of a person carry one name"
 MARKS_KEPT = "the marks of later copies stay as they are when the secret is masked"
+COPIES_FOUND = (
+    "of a text that stands several times pi or pi_c finds something, "
+    "so that later copies are masked"
+)
 ONE_ALONE = "one occurrence alone is masked, and a later copy of its text is then read in its place"
 UNKNOWN = "unknown: the corpus names no secrets, so nobody can say what the policy misses"
 LENGTHS = (
-    "what takes its place has as many tokens, a public number: "
-    "any other shifts all chunks behind it (epsilon = infinity)"
+    "what takes its place has as many tokens, a public number, and the same domain: "
+    "anything else shifts all chunks behind it (epsilon = infinity)"
 )
 TINY = "so little noise bounds nothing"
 TOKENS = "one secret's tokens, their number public"
@@ -77,6 +81,7 @@ class Facts:
     # later copies of a text are masked, so that masking a secret once is not masking all of its
     # text
     dedup: bool = True
+    scope: str = "private"  # which copies are: those of texts of which a policy finds something
     # share of secrets that leave a trace if one occurrence alone is masked
     gamma_literal: float | None = None
     gamma_literal_upper: float | None = None
@@ -161,6 +166,14 @@ class Facts:
     def marks(self) -> list[str]:
         """The condition on later copies: without deduplication each is a point like any other."""
         return [MARKS_KEPT] if self.dedup else []
+
+    @property
+    def copies_found(self) -> list[str]:
+        """The condition on copies of a missed secret's text, where those that no policy finds
+        anything in are read, too: all of them are then records that hold it.
+        """
+        masked = self.scope == "all" or self.everything_private or self.conditional
+        return [COPIES_FOUND] if self.dedup and not masked else []
 
     @property
     def needs_gamma(self) -> bool:

@@ -18,6 +18,7 @@ from confide.specs import MixSpec, SynthesisSpec
 Json = dict[str, Any]
 KIND = "texts of a certified model"
 VERSION = 1
+CONFIG = "config.json"  # beside the weights: it names the pretrained model of adapters
 HEADER = "synthetic"  # key of the first line of a file of such texts, which has no other
 PUBLIC = (
     "codes, prompts, shares and lengths that the model was asked for are public: they were made "
@@ -124,13 +125,15 @@ def certificate_of_files(
 ) -> Json:
     """A certificate, of whose model texts are asked for.
 
-    InputError unless it is whole and of these weights and this vocabulary, and the mix is declared.
+    InputError unless it is whole and of these weights, of the file beside them that says what model
+    they are of, and of this vocabulary, and the mix is declared.
     """
     check_declared(asked, None)
     certified: Json = read_json(certificate)
     if sealed(certified)["seal"] != certified["seal"]:
         raise InputError("was altered: its seal does not match", file=certificate, key="seal")
-    for name, path in (("model", model), ("tokenizer", tokenizer)):
+    used = (("model", model), ("config", model.with_name(CONFIG)), ("tokenizer", tokenizer))
+    for name, path in used:
         if sha256(path) not in {entry["sha256"] for entry in certified["files"].get(name, [])}:
             raise InputError("is of another one", file=certificate, key=f"files.{name}")
     return certified

@@ -29,6 +29,10 @@ CLAIMS: dict[str, tuple[str, Relation]] = {
 }
 SAME = 1e-6  # relative difference of two prices that are the same
 TWICE = "the same noise was drawn in two trainings"
+COPIES = (
+    "later copies of a text are masked for some models alone: masking a secret in one place, or "
+    "wherever its text stands, changes several records of one or the other"
+)
 COMPOSED = "updates composed"
 ADDED = "epsilons and deltas added"
 
@@ -63,6 +67,7 @@ class Model:
     corpora: frozenset[tuple[str, str]] = frozenset()
     alone: bool = False
     note: str | None = None
+    dedup: bool | None = None  # later copies of its texts were masked; None: nobody says
 
     def stated(self, name: str) -> Stated:
         return self.claims.get(name, NOTHING)
@@ -196,6 +201,8 @@ def hopeless(models: Sequence[Model], name: str) -> str | None:
     unbounded = [model.run for model in models if model.stated(name).epsilon == math.inf]
     if unbounded:
         return f"nothing bounds {', '.join(unbounded)}"
+    if name == "secret_missed" and len({model.dedup for model in models}) > 1:
+        return COPIES
     ledgers = {ledger.head: ledger for model in models for ledger in model.history or ()}
     states = [state for ledger in ledgers.values() for state in ledger.states()]
     names = sequences(ledgers.values())

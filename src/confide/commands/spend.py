@@ -140,13 +140,29 @@ def model_of(path: Path) -> Model:
         file=path,
         run=certified["run"],
         head=certified["ledger_head"],
-        unit=certified["unit"],
+        unit=unit_of(certified),
         claims=claims,
         history=history,
         corpora=corpora_of(certified["asked"], history or ()),
         alone="tokens_of_a_chunk" in certified["public_constants"],
         note=certified["release_note"],
+        dedup=data_of(certified["asked"]).get("dedup"),
     )
+
+
+def data_of(settings: dict[str, Any]) -> dict[str, Any]:
+    """What a run's settings say of its data; nothing where they are of another form."""
+    train = settings.get("train")
+    data = train.get("data") if isinstance(train, dict) else None
+    return data if isinstance(data, dict) else {}
+
+
+def unit_of(certified: dict[str, Any]) -> str:
+    """Whose whole contribution the noise hides; of windows, which cut they are of."""
+    data = data_of(certified["asked"])
+    if data.get("point") != "window":
+        return str(certified["unit"])
+    return f"{certified['unit']} (of the cut {str(data.get('cut'))[:8]})"
 
 
 def history_of(sealed: dict[str, Any], folders: list[Path], path: Path) -> tuple[Ledger, ...]:
@@ -174,8 +190,7 @@ def stated(claim: dict[str, Any], path: Path) -> Stated:
 
 def corpora_of(settings: dict[str, Any], history: Sequence[Ledger]) -> frozenset[tuple[str, str]]:
     """Names and digests of the corpus, as far as settings and ledgers of a run tell."""
-    train = settings.get("train")
-    terms = [train.get("data")] if isinstance(train, dict) else []
+    terms = [data_of(settings)]
     terms += [line["terms"] for ledger in history for line in ledger.events("data")]
     tellers = [part for part in terms if isinstance(part, dict)]
     return frozenset(

@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 
 from confide.certify.drawing import Progress, corpus, counted, draw, key_of
-from confide.certify.texts import certificate_of_texts, check_declared
+from confide.certify.texts import certificate_of_files, certificate_of_texts, check_declared
 from confide.commands.generate import opened, sampling
 from confide.commands.verify import CERTIFICATE, certificate_in, checked
 from confide.errors import InputError
@@ -79,7 +79,10 @@ def synthesize(
     for name in ("model", "tokenizer"):
         if not files.get(name):
             raise InputError("is not here", file=place, key=f"files.{name}")
-    model, tokenizer = opened(files["model"][0].parent, files["tokenizer"][0], device)
+    weights = files["model"][0]
+    vocabulary = files["tokenizer"][0]
+    certificate_of_files(asked, certificate=place, model=weights, tokenizer=vocabulary)
+    model, tokenizer = opened(weights.parent, vocabulary, device)
     progress = Progress(output.with_name(f".{output.name}.begun"), key_of(certified, asked))
     draw(model, tokenizer, asked, progress)
     write_jsonl(output, corpus(certified, asked, progress))

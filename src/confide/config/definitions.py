@@ -13,7 +13,7 @@ from confide.config import jobs
 from confide.config.layers import Problem, meant
 from confide.config.policy_files import lists, parts
 from confide.config.yaml_lines import KeyPath
-from confide.corpora.lines import SYNTHETIC
+from confide.corpora.lines import is_synthetic
 from confide.policies.regex import fault
 from confide.report.published import sources
 from confide.specs import (
@@ -350,17 +350,9 @@ def own_texts(params: Params) -> Iterator[Problem]:
             continue
         if is_made_here(place):
             yield Problem(("datasets", name, "public"), True, f"{place} {OF_OWN}")
-        elif is_written(Path(place)):
+        elif is_synthetic(Path(place)):
             message = f"{place} holds texts of a model, which tell of its text what the model does"
             yield Problem(("datasets", name, "public"), True, message)
-
-
-def is_written(file: Path) -> bool:
-    """Whether a file is one of texts that a certified model wrote, by its first line."""
-    if not file.is_file():
-        return False
-    with file.open("rb") as lines:
-        return lines.read(len(SYNTHETIC)) == SYNTHETIC
 
 
 def made_here(path: tuple[str, ...], spec: Any) -> Iterator[Problem]:

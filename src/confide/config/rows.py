@@ -21,7 +21,9 @@ from confide.specs import AuditCanarySpec, Params, PrivacySpec, RunSpec, TableSp
 from confide.train.obstacles import (
     AUTHORS_DEDUPLICATED,
     CHUNKS_DEDUPLICATED,
+    NOISED_FILLED,
     SOME_DOMAINS,
+    reads_filled,
     relies_on_policies,
     scores_all,
 )
@@ -111,6 +113,8 @@ def demands(params: Params, row: RunSpec) -> Iterator[Problem]:
     if dataset.learn != "all" and (why := scores_all(steps, dataset.pack)) is not None:
         message = f"datasets.{row.dataset}.learn is {dataset.learn}: {why}"
         yield Problem(("dataset",), row.dataset, message)
+    if reads_filled(steps, fill=dataset.fill, redact=row.redact):
+        yield Problem(("dataset",), row.dataset, f"datasets.{row.dataset}.fill {NOISED_FILLED}")
     if row.privacy is None and any(step.noisy for step in steps):
         yield Problem(("privacy",), None, f"is missing: {row.method} adds noise")
     if recipe.gradient_checkpointing and params.models[row.model].kind == "lstm":

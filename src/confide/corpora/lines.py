@@ -108,6 +108,19 @@ def raw_lines(shard: Shard, encoding: Encoding | None = None) -> Iterator[Line]:
             yield Line(path, number, line)
 
 
+def is_synthetic(file: Path) -> bool:
+    """Whether a file is one of texts that a certified model wrote, by its first line.
+
+    In whatever encoding `raw_lines` reads it without being told.
+    """
+    if not file.is_file():
+        return False
+    codec = codec_of(file)
+    with file.open("rb") as content:
+        first = content.read(len(BOM) + 2 * len(SYNTHETIC))
+    return first.decode(codec, "ignore").encode().removeprefix(BOM).startswith(SYNTHETIC)
+
+
 class Objects(NamedTuple):
     """Lines of a shard, of which each begins and ends with a brace.
 

@@ -30,8 +30,8 @@ def records(digested: Callable[[bytes], bytes], shard: Range) -> Apart:
 
 
 def _digests(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
-    rows = located_rows(shard, "key", "text", "split")
-    return digests(((at, text, split) for at, (_, text, split) in rows), digested)
+    rows = located_rows(shard, "key", "text", "split", "answers")
+    return digests(((at, text, split, turns) for at, (_, text, split, turns) in rows), digested)
 
 
 def lines(copied: np.ndarray, shard: Range) -> bytes:

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from confide.data.partitioning import Raw, build, rows
+from confide.data.partitioning import Ranges, Raw, build, rows
 from confide.data.redaction import Finding
 from confide.errors import InputError
 from confide.files.rows import Copy, Found, Join
@@ -74,6 +74,8 @@ class Outcome(NamedTuple):
 
 Process = Callable[[list[Raw]], Partition]
 Placed = tuple[int, Raw]  # a point and its place in the file
+# text, assistants' turns, start and end of a secret, and whether its point is the first copy
+Case = tuple[str, tuple[tuple[int, int], ...] | None, int, int, bool]
 
 
 def process_of(
@@ -86,10 +88,8 @@ def process_of(
     digested = digest("hmac-sha1")
 
     def process(points: list[Raw]) -> Partition:
-        copied = [
-            Copy(key)
-            for key in copies(((point.key, point.text, point.split) for point in points), digested)
-        ]
+        found = ((point.key, point.text, point.split, point.answers) for point in points)
+        copied = [Copy(key) for key in copies(found, digested)]
         findings = [
             Found(point.key, **finding) for point in points if (finding := find(point.text))
         ]
@@ -188,10 +188,11 @@ def neighbour(points: list[Raw], secret: Secret, *, copies_masked: bool) -> list
     copies, so that only the point of the secret itself changes.
     """
     alone = not copies_masked or MASK in secret.text
+    turns = turns_of(points, secret)
     changed = []
     first = True
     for point in points:
-        same = point.split == "train" and point.text == secret.text
+        same = point.split == "train" and point.text == secret.text and point.answers == turns
         if not (point.key == secret.key if alone else same):
             changed.append(point)
         elif first:
@@ -201,6 +202,11 @@ def neighbour(points: list[Raw], secret: Secret, *, copies_masked: bool) -> list
             answers = None if point.answers is None else ()
             changed.append(point._replace(text=MASK, gold=[], answers=answers))
     return changed
+
+
+def turns_of(points: Iterable[Raw], secret: Secret) -> Ranges | None:
+    """The assistants' turns in the point of a secret."""
+    return next((point.answers for point in points if point.key == secret.key), None)
 
 
 def masked(point: Raw, secret: Secret) -> Raw:
@@ -244,17 +250,20 @@ class Tester:
         self.process = process
         self.alike = alike
         self.dedup = dedup
-        self.known: dict[tuple[str, int, int, bool], tuple[Outcome, Outcome]] = {}
+        self.known: dict[Case, tuple[Outcome, Outcome]] = {}
 
     def test(self, secret: Secret) -> tuple[Outcome, Outcome]:
         """Outcomes for the neighbour and for the literal neighbour.
 
         They differ only where a text has later copies.
         """
-        same = self.alike[secret.text]
-        case = (secret.text, secret.start, secret.end, secret.key == same[0][1].key)
+        placed = self.alike[secret.text]
+        turns = turns_of((point for _, point in placed), secret)
+        same = [point for _, point in placed if point.answers == turns]
+        said = None if turns is None else tuple(turns)
+        case = (secret.text, said, secret.start, secret.end, secret.key == same[0].key)
         if case not in self.known:
-            points = [point for _, point in sorted(same + self.alike[secret.masked])]
+            points = [point for _, point in sorted(placed + self.alike[secret.masked])]
             literal = self._outcome(points, secret, copies_masked=False)
             repeated = self.dedup and len(same) > 1 and MASK not in secret.text
             outcome = self._outcome(points, secret, copies_masked=True) if repeated else literal

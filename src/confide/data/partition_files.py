@@ -29,6 +29,7 @@ REDACTED = {
     "owner": np.int32,
 }
 LEARNED = {"learned": np.bool_}  # of both files, where some tokens alone are scored
+SHARE = "share"  # key of the metadata of a file that holds a share of the points alone
 
 
 def write_partition(partition: Partition, original: Path, redacted: Path) -> None:
@@ -36,10 +37,15 @@ def write_partition(partition: Partition, original: Path, redacted: Path) -> Non
     write_partitions([partition], original, redacted)
 
 
-def write_partitions(parts: Iterable[Partition], original: Path, redacted: Path) -> None:
+def write_partitions(
+    parts: Iterable[Partition], original: Path, redacted: Path, share: str | None = None
+) -> None:
     """Write both files from parts that follow one another, each file whole or not at all.
 
     The last part names all domains.
+
+    share: what a share of the points is known by
+
     Guarantees: redacted.safetensors depends on the redacted views alone, byte for byte.
     """
     parts = iter(parts)
@@ -66,13 +72,39 @@ def write_partitions(parts: Iterable[Partition], original: Path, redacted: Path)
         tokens = [before + len(view.ids) for before, view in zip(tokens, views, strict=True)]
         del views, view, part  # a part is gone before the next one is made
         part = next(parts, None)
-    first.write()
-    second.write({"domains": orjson.dumps(list(domains)).decode()})
+    known_by = {} if share is None else {SHARE: share}
+    first.write(known_by or None)
+    second.write({"domains": orjson.dumps(list(domains)).decode()} | known_by)
 
 
 def load_partition(original: Path, redacted: Path) -> Partition:
-    """Read both files; InputError if one is corrupt, or if their shapes do not fit together."""
-    first, _ = _load(original, ORIGINAL, LEARNED)
+    """Read both files.
+
+    InputError if one is corrupt or holds a share alone, or if their shapes do not fit together.
+    """
+    partition, shares = _both(original, redacted)
+    for path, share in shares.items():
+        message = "is a share of the points: confide gather puts all of them together"
+        _require(share is None, path, SHARE, message)
+    return partition
+
+
+def load_share(original: Path, redacted: Path) -> tuple[Partition, str]:
+    """A share of the points, and what it is known by.
+
+    InputError as of a partition, and where the files are of no share or of two.
+    """
+    partition, shares = _both(original, redacted)
+    share = shares[original]
+    if share is None:
+        raise InputError("is no share of the points", file=original, key=SHARE)
+    _require(shares[redacted] == share, redacted, SHARE, f"is of another share than {original}")
+    return partition, share
+
+
+def _both(original: Path, redacted: Path) -> tuple[Partition, dict[Path, str | None]]:
+    """What both files hold, and of what share each says that it is."""
+    first, said = _load(original, ORIGINAL, LEARNED)
     second, metadata = _load(redacted, REDACTED, LEARNED)
     count = len(second["starts"]) - 1
     _require(
@@ -99,7 +131,7 @@ def load_partition(original: Path, redacted: Path) -> Partition:
         "split",
         "index out of range",
     )
-    return Partition(
+    partition = Partition(
         original=_view(original, first, "private"),
         redacted=_view(redacted, second, "private_tokens"),
         secret=_same_length(original, first, "secret"),
@@ -110,6 +142,7 @@ def load_partition(original: Path, redacted: Path) -> Partition:
         owner=second["owner"],
         domains=domains,
     )
+    return partition, {original: said.get(SHARE), redacted: metadata.get(SHARE)}
 
 
 def check_vocabulary(partition: Partition, size: int, original: Path, redacted: Path) -> None:

@@ -22,7 +22,7 @@ from confide.policies import hidden, merged_masks, merged_ranges, moved, redacte
 from confide.specs import PartitionSpec
 from confide.specs.data import Learn
 from confide.text.fakes import filled
-from confide.text.planted import is_planted_key
+from confide.text.planted import NEW_TOKEN, is_planted_key
 from confide.text.tokenizer import Tokenizer
 from confide.types import MASK, SPLITS, Partition, View
 
@@ -126,12 +126,8 @@ def rows(
             raise InputError("unknown split", file=file, key=key)
         masked = MASK in text
         planted = is_planted_key(key)
-        if copy is not None and (split != "train" or masked):
-            raise InputError(
-                "cannot be a copy: not of the train split, or contains <MASK>",
-                file=copied.path,
-                key=key,
-            )
+        if copy is not None and (why := no_copy(text, split, planted)) is not None:
+            raise InputError(f"cannot be a copy: {why}", file=copied.path, key=key)
         private = masked or finding is not None
         number = SPLIT[split]
         size = len(text)
@@ -194,6 +190,16 @@ def rows(
         )
     copied.finish()
     findings.finish()
+
+
+def no_copy(text: str, split: str, planted: bool) -> str | None:
+    """Why a point can be no copy of an earlier one; None if it can."""
+    if split != "train" or MASK in text:
+        return "not of the train split, or contains <MASK>"
+    if planted and NEW_TOKEN.search(text):
+        # which reads other tokens there, so that the two are not one record in two places
+        return "the sentence of an audit canary, which is a text of the corpus, too"
+    return None
 
 
 def dressed(redacted: str, key: str) -> str:

@@ -2,13 +2,14 @@
 
 A job that takes a share of the points writes its digests, ordered by bucket; a job that takes a
 share of the buckets reads these of all shares. Both files begin with a line of JSON: which share of
-which points it is, a fingerprint of the key of the digests, and how much follows.
+which points it is, a fingerprint of the key of the digests, which of the two it is, and how much
+follows.
 """
 
 import os
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from msgspec import DecodeError, Struct, ValidationError
@@ -19,11 +20,13 @@ from confide.files.buckets import KEYED, Buckets, Offsets, blocks
 from confide.files.io import readable, write_pieces
 
 OFFSET = np.dtype(np.int64)
+Kind = Literal["digests", "repeats"]
 
 
 class Head(Struct, forbid_unknown_fields=True):
     """What a file says of itself."""
 
+    kind: Kind
     share: str  # such as 2-of-8
     bytes: int  # of the file of points
     key: str  # fingerprint of the key, in hexadecimal
@@ -71,21 +74,22 @@ def write(
     offsets: Offsets,
     buckets: Buckets | None = None,
 ) -> None:
-    """Write a file, whole or not at all.
+    """Write a file, whole or not at all: of digests, or without buckets of what repeats.
 
     points: bytes of the file of points; key: a fingerprint of it.
     """
     wholes = [] if buckets is None else buckets.wholes()
     ends = np.cumsum([whole.end // KEYED.itemsize for whole in wholes], dtype=int).tolist()
-    head = Head(share=share, bytes=points, key=key, buckets=ends, runs=offsets.edges[1:])
+    kind: Kind = "repeats" if buckets is None else "digests"
+    head = Head(kind=kind, share=share, bytes=points, key=key, buckets=ends, runs=offsets.edges[1:])
     line = encode(head) + b"\n"
     records = (block for whole in wholes for block in blocks(whole, KEYED))
     runs = (run.tobytes() for run in offsets.runs())
     write_pieces(path, chain([line], records, runs))
 
 
-def read(path: Path, *, share: str, points: int) -> Part:
-    """A file that `write` wrote of a share of a file of points of so many bytes.
+def read(path: Path, *, kind: Kind, share: str, points: int) -> Part:
+    """A file of a kind that `write` wrote of a share of a file of points of so many bytes.
 
     InputError if it is not one, not whole, or another's.
     """
@@ -103,6 +107,8 @@ def read(path: Path, *, share: str, points: int) -> Part:
     whole = part.begin_of_runs + OFFSET.itemsize * (head.runs[-1] if head.runs else 0)
     if size != whole:
         raise InputError(f"has {size} bytes and not {whole}: it is not whole", file=path)
+    if head.kind != kind:
+        raise InputError(f"expected a file of {kind}", file=path, key="kind", value=head.kind)
     if head.share != share:
         raise InputError("expected another share", file=path, key="share", value=share)
     if head.bytes != points:
@@ -110,14 +116,14 @@ def read(path: Path, *, share: str, points: int) -> Part:
     return part
 
 
-def together(paths: list[Path], *, points: int) -> list[Part]:
-    """The files of all shares, in their order.
+def together(paths: list[Path], *, kind: Kind, points: int) -> list[Part]:
+    """The files of a kind of all shares, in their order.
 
     points: bytes of the file of points. InputError if one is missing or another's, or if they were
     not made with one key.
     """
     parts = [
-        read(path, share=f"{number}-of-{len(paths)}", points=points)
+        read(path, kind=kind, share=f"{number}-of-{len(paths)}", points=points)
         for number, path in enumerate(paths, 1)
     ]
     for part in parts:

@@ -47,6 +47,32 @@ class Pools(File):
     public: int
 
 
+class FoundOfLabel(File):
+    """Of one label: its secrets, and those of which redaction found not all."""
+
+    secrets: Count
+    missed: Count
+
+    @model_validator(mode="after")
+    def part(self) -> "FoundOfLabel":
+        if self.missed > self.secrets:
+            raise ValueError("more are missed than there are")
+        return self
+
+
+class TestedOfLabel(File):
+    """Of one label: the secrets that were tested, and those that leave a trace."""
+
+    secrets: Count
+    different: Count
+
+    @model_validator(mode="after")
+    def part(self) -> "TestedOfLabel":
+        if self.different > self.secrets:
+            raise ValueError("more leave a trace than were tested")
+        return self
+
+
 class RecallFile(MeasuredFile):
     multiplicity: Often
     multiplicity_distinct: Often
@@ -54,6 +80,7 @@ class RecallFile(MeasuredFile):
     multiplicity_authors_distinct: Often = None
     pools: Pools
     recall: Share = None
+    labels: dict[str, FoundOfLabel] | None = None  # None: rounded for a release
 
 
 class PlantedOfFile(File):
@@ -150,6 +177,7 @@ class NeighboursFile(MeasuredFile):
     census: bool | None = None
     note: str | None = None
     worst_label: str | None = None
+    labels: dict[str, TestedOfLabel] | None = None  # None: rounded for a release
     rounded: bool = False  # for a release: bounds alone, on a public grid
     reviewed: Reviewed | None = None
     review_counts: ReviewCounts | None = None

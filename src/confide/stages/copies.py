@@ -21,8 +21,8 @@ def copies(*, points: Path, digests: Path, repeats: list[Path], share: str, outp
     InputError if a file is missing, not whole, or of other points or another key.
     """
     size = size_of(points)
-    parts = shared_digests.together(repeats, points=size)
-    own = shared_digests.read(digests, share=share, points=size)
+    parts = shared_digests.together(repeats, kind="repeats", points=size)
+    own = shared_digests.read(digests, kind="digests", share=share, points=size)
     shared_digests.check_key(own, parts[0])
     runs = own.runs() + [run for part in parts for run in part.runs()]
     found = ((within(runs, shard), shard) for shard in of_share(shards(points), share))

@@ -42,7 +42,7 @@ def digests(spec: DedupSpec, *, points: Path, key: Path, share: str, output: Pat
         output,
         share=share,
         points=size,
-        key=digested(b"").hex(),
+        key=digest("hmac-sha1", secret)(b"").hex(),  # of plain digests, too: they are of this key
         offsets=offsets,
         buckets=buckets,
     )

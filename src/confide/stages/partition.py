@@ -4,6 +4,7 @@ Points, copies and spans are read side by side, shard by shard; `confide.data.pa
 what becomes of each point.
 """
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from confide.data.partition_columns import part_of
 from confide.data.partition_files import write_partitions
 from confide.data.partitioning import Part, Raw, builder, joined, remembering, rows
 from confide.files import columns
-from confide.files.io import Range, write_json
+from confide.files.io import Range, sha256, size_of, write_json
 from confide.files.rows import Copy, Found, Join, read_rows, stretch
 from confide.files.shards import no_collection, of_share, scatter, shards
 from confide.specs import PartitionSpec
@@ -48,9 +49,21 @@ def partition(
     ranges = of_share(shards(points), share)
     parts = scatter(lambda: part_in(spec, copies, spans, tokenizer), ranges, threads)
     numbers: dict[str, int] = {}
-    write_partitions(joined(parts, numbers), original, redacted)
+    known_by = None
+    if share is not None:
+        known_by = f"{share} {made_of(spec, points, copies, spans, tokenizer)}"
+    write_partitions(joined(parts, numbers), original, redacted, known_by)
     if owners is not None:
-        write_json(owners, list(numbers))
+        write_json(owners, {"share": known_by, "owners": list(numbers)})
+
+
+def made_of(spec: PartitionSpec, points: Path, copies: Path, spans: Path, tokenizer: Path) -> str:
+    """SHA-256 of what all shares of one partition are made of, as far as it is known at once: of
+    large files how many bytes they have.
+    """
+    sizes = [size_of(path) for path in (points, copies, spans)]
+    said = f"{spec.model_dump_json()} {sizes} {sha256(tokenizer)}"
+    return hashlib.sha256(said.encode()).hexdigest()
 
 
 def part_in(

@@ -247,8 +247,9 @@ def gold_digests(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[t
 
     Points that cannot be copies are left out.
     """
-    rows = located_rows(shard, "text", "split", "gold")
-    return digests(((at, text, split) for at, (text, split, gold) in rows if gold), digested)
+    rows = located_rows(shard, "text", "split", "answers", "gold")
+    with_gold = ((at, text, split, answers) for at, (text, split, answers, gold) in rows if gold)
+    return digests(with_gold, digested)
 
 
 def copied(

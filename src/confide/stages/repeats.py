@@ -21,7 +21,7 @@ def repeats(*, points: Path, digests: list[Path], share: str, output: Path) -> N
     Memory: part of a bucket.
     """
     size = size_of(points)
-    parts = shared_digests.together(digests, points=size)
+    parts = shared_digests.together(digests, kind="digests", points=size)
     numbers = places_of_share(len(parts[0].head.buckets), share)
     found = Offsets(output.parent)
     found.gather(places for number in numbers for places in again(parts, number, output.parent))

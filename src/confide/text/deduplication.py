@@ -1,13 +1,16 @@
 """Which training texts are later copies of an earlier one (CRT Algorithm 1), by their digests.
 
 A text that contains <MASK> is never a copy of another: else masking two different secrets would
-merge two points and neighbouring corpora would no longer align (CRT A.6).
+merge two points and neighbouring corpora would no longer align (CRT A.6). Nor is a conversation one
+of another of which it has the text and not the turns: which of two equal points is the first may
+show in nothing that training reads.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from confide.files import arrays
@@ -16,6 +19,8 @@ from confide.files.columns import Points
 from confide.types import MASK
 
 Place = TypeVar("Place")  # what a point is called: its key, or the byte at which it begins
+Answers = Sequence[tuple[int, int]] | None  # ranges of the assistants' turns in a conversation
+TURNS = b"\xff"  # between a text and its turns: a byte of no text
 
 
 def apart(
@@ -36,17 +41,27 @@ def apart(
     return records[is_first], records[~is_first]
 
 
+def content(text: str, answers: Answers) -> bytes:
+    """What a point and its copies have in common."""
+    encoded = text.encode()
+    return encoded if answers is None else encoded + TURNS + orjson.dumps(answers)
+
+
 def digests(
-    rows: Iterable[tuple[Place, str, str]], digest: Callable[[bytes], bytes]
+    rows: Iterable[tuple[Place, str, str, Answers]], digest: Callable[[bytes], bytes]
 ) -> Iterator[tuple[Place, bytes]]:
-    """Place and digest of those points (place, text, split) that can be copies of one another."""
-    for place, text, split in rows:
+    """Place and digest of those points (place, text, split, answers) that can be copies of one
+    another.
+    """
+    for place, text, split, answers in rows:
         if split == "train" and MASK not in text:
-            yield place, digest(text.encode())
+            yield place, digest(content(text, answers))
 
 
-def copies(rows: Iterable[tuple[str, str, str]], digest: Callable[[bytes], bytes]) -> Iterator[str]:
-    """Keys of the training points (key, text, split) whose text stood in an earlier one.
+def copies(
+    rows: Iterable[tuple[str, str, str, Answers]], digest: Callable[[bytes], bytes]
+) -> Iterator[str]:
+    """Keys of the training points (key, text, split, answers) that repeat an earlier one.
 
     In memory are the digests of unique texts.
     """

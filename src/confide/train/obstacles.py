@@ -15,6 +15,10 @@ CHUNKS_DEDUPLICATED = (
     "lays points end to end, but deduplication masks one point because of another: "
     "replacing one point then changes several chunks (set dedup: false)"
 )
+NOISED_FILLED = (
+    "makes up values by where a point stands, so that one that comes in another's place, or first "
+    "of its copies, has others: noised updates of redacted text need masks (set fill: false)"
+)
 SOME_DOMAINS = (
     "are for ordinary training alone: what policies miss is measured on all domains, "
     "and may be more in some of them (make a dataset of these)"
@@ -31,6 +35,16 @@ def scores_all(steps: Iterable[Step], pack: int | None) -> str | None:
     if any(step.regulariser != "none" for step in steps):
         return "its regulariser reads whole points"
     return None
+
+
+def reads_filled(steps: Iterable[Step], *, fill: bool, redact: bool = True) -> bool:
+    """Whether noised updates read made-up values, so that one record may change several.
+
+    Without copies and in its own place a record changes itself alone. But of equal texts, of which
+    deduplication leaves the first, each has values of its own, and a point more or less gives the
+    points of its document that follow other names.
+    """
+    return fill and redact and any(step.noisy and step.view == "redacted" for step in steps)
 
 
 def relies_on_policies(step: Step) -> bool:

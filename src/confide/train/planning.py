@@ -23,7 +23,9 @@ from confide.train.dealing import correlation_of, passes_updates, rate_of
 from confide.train.obstacles import (
     AUTHORS_DEDUPLICATED,
     CHUNKS_DEDUPLICATED,
+    NOISED_FILLED,
     SOME_DOMAINS,
+    reads_filled,
     relies_on_policies,
     scores_all,
 )
@@ -94,6 +96,8 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
         raise InputError(SOME_DOMAINS, key="domains", value=", ".join(spec.domains))
     if spec.data.learn != "all" and (why := scores_all(kinds, spec.pack)) is not None:
         raise InputError(f"cannot be: {why}", key="learn", value=spec.data.learn)
+    if reads_filled(kinds, fill=spec.data.fill, redact=spec.redact):
+        raise InputError(NOISED_FILLED, key="data.fill", value=True)
     tells_apart = any(step.tokens in ("public", "private") for step in kinds)
     if tells_apart and spec.model.kind != "lstm":
         raise InputError(

@@ -10,6 +10,7 @@ from confide.certify.certificate import ASSUMPTIONS, ON_INTEGERS, ROUNDED
 from confide.certify.facts import (
     CONSERVATIVE,
     CONTEXT_FREE,
+    COPIES_FOUND,
     LENGTHS,
     MARKS_KEPT,
     NAMED,
@@ -25,9 +26,10 @@ CONDITIONS = {
     CONSERVATIVE: "the careful policy finds every secret that the policy misses",
     CONTEXT_FREE: "the policy finds a secret whatever text stands around it",
     LENGTHS: (
-        "what stands in its place is as long, in tokens of the model, and how long is no secret: "
-        "of any other length nothing is guaranteed"
+        "what stands in its place is of the same domain and as long, in tokens of the model, and "
+        "how long is no secret: of anything else nothing is guaranteed"
     ),
+    COPIES_FOUND: "in a text that stands several times a policy finds something",
     MARKS_KEPT: "later copies of the text stay masked when the secret is",
     NAMED: "all texts of a person carry one name",
     NEIGHBOURS: (
