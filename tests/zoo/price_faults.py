@@ -415,7 +415,7 @@ FAULTS = [
         "The same noise drawn twice does not spoil the certificate.",
         INFINITE,
         edit(
-            "confide.certify.certificate:unaccounted",
+            "confide.dp.ledger:noise_drawn_twice",
             ("len(set(states)) < len(states)", "False"),
         ),
     ),

@@ -87,7 +87,7 @@ FAULTS = [
         TOGETHER,
         edit(
             "confide.certify.together:hopeless",
-            ("TWICE if again else None", "None"),
+            ("TWICE if noise_drawn_twice(ledgers.values()) else None", "None"),
         ),
     ),
 ]

@@ -27,7 +27,7 @@ from confide.certify.review import check_review, words_of
 from confide.certify.rounding import OFTEN
 from confide.certify.together import releases_of
 from confide.certify.token_claims import token_claims
-from confide.dp.ledger import EVENTS, Ledger, sequences, settings_digest, updates_of
+from confide.dp.ledger import EVENTS, Ledger, noise_drawn_twice, settings_digest, updates_of
 from confide.errors import InputError
 from confide.files.io import number, read_file, sha256
 from confide.files.jsons import JsonObject
@@ -444,9 +444,7 @@ def unaccounted(history: list[Ledger], missed: JsonObject) -> list[str]:
         f"the {line['stage']} {line['source']} was made from protected text without accounting"
         for line in reads
     ]
-    states = [state for ledger in history for state in ledger.states()]
-    names = sequences(history)
-    if len(set(states)) < len(states) or len(set(names)) < len(names):
+    if noise_drawn_twice(history):
         reasons.append("the same noise was drawn twice")
     *starts, ran = history
     reasons += [reason for start in starts for reason in on_other_terms(start, ran)]
