@@ -178,6 +178,12 @@ def sealed(content: JsonObject) -> JsonObject:
     }
 
 
+def check_seal(certificate: JsonObject, file: Path) -> None:
+    """InputError unless a certificate's seal is that of all else in it."""
+    if sealed(certificate)["seal"] != certificate.get("seal"):
+        raise InputError("was altered: its seal does not match", file=file, key="seal")
+
+
 def _named(path: Path) -> dict[str, str]:
     return {"path": str(path), "sha256": sha256(path)}
 
