@@ -31,11 +31,6 @@ REDACTED = {
 LEARNED = {"learned": np.bool_}  # of both files, where some tokens alone are scored
 
 
-def write_partition(partition: Partition, original: Path, redacted: Path) -> None:
-    """Write both files, each whole or not at all."""
-    write_partitions([partition], original, redacted)
-
-
 def write_partitions(parts: Iterable[Partition], original: Path, redacted: Path) -> None:
     """Write both files from parts that follow one another, each file whole or not at all.
 
