@@ -35,24 +35,6 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """Unit of deduplication, sampling and record-level privacy. `key` names its place
-    ("doc:index"), never its content.
-    """
-
-    key: str
-    text: str
-    doc: str
-    split: SplitName
-    domain: str | None = None
-    owner: str | None = None
-    gold: tuple[Span, ...] = ()
-    canary: int | None = None  # index into the planted canaries
-    # of a conversation, the ranges of its assistants' turns; files leave it out where it is None
-    answers: tuple[tuple[int, int], ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class View:
     """Token ids of all points, one after the other; point i is ids[starts[i]:starts[i + 1]] (no
     begin/end tokens).

@@ -14,7 +14,7 @@ from confide.stages.attack import attack
 from confide.stages.trajectory import trajectory
 from confide.text.tokenizer import save
 from confide.train import snapshots
-from confide.types import Release, Step
+from tests.releases import noised
 
 SPEC = LSTMSpec(kind="lstm", embedding=8, hidden=8)
 
@@ -125,13 +125,7 @@ def test_noised_updates_are_audited_by_the_ledger_of_the_run(paths, tmp_path, ca
     ledger = Ledger()
     ledger.start("r", settings="0" * 64, code="0" * 64, noise="system")
     ledger.append(
-        Release(
-            step=Step(view="original", pool="all", noisy=True),
-            sample_rate=0.1,
-            noise_multiplier=1.0,
-            max_grad_norm=1.0,
-            count=4,
-        ),
+        noised(rate=0.1, sigma=1.0, count=4, view="original", pool="all"),
         "1" * 64,
     )
     ledger.end(weights="0" * 64)

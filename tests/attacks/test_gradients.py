@@ -24,8 +24,9 @@ from confide.dp.mechanism.randomness import Stream
 from confide.dp.mechanism.sampling import poisson
 from confide.dp.mechanism.update import noisy_gradient
 from confide.runtime.memory import Budget
-from confide.types import Correlation, Release, Step
+from confide.types import Correlation
 from tests.nightly import nightly
+from tests.releases import noised
 
 RATE = 0.1
 STEPS = 40
@@ -40,13 +41,8 @@ def sigma_of(epsilon):
 
 
 def updates(epsilon=3.0, norm=1.0, count=STEPS, **given):
-    return Release(
-        step=Step(view="original", pool="all", noisy=True, **given),
-        sample_rate=RATE,
-        noise_multiplier=sigma_of(epsilon),
-        max_grad_norm=norm,
-        count=count,
-    )
+    where = {"view": "original", "pool": "all"} | given
+    return noised(rate=RATE, sigma=sigma_of(epsilon), norm=norm, count=count, **where)
 
 
 @cache

@@ -23,7 +23,7 @@ from confide.certify.together import (
 from confide.dp.accounting.price import epsilon
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.types import Release, Step
+from tests.releases import exact, noised
 
 DELTA = 8e-5
 UPDATES = 60
@@ -33,13 +33,7 @@ STATES = count(1)  # of the noise: no two trainings here draw the same, unless a
 
 
 def updates(number):
-    return Release(
-        step=Step(view="original", pool="all", noisy=True),
-        sample_rate=0.05,
-        noise_multiplier=2.0,
-        max_grad_norm=1.0,
-        count=number,
-    )
+    return noised(count=number, view="original", pool="all")
 
 
 def ledger_of(name, source=None, states=STATES):
@@ -183,15 +177,7 @@ def test_one_model_without_a_bound_leaves_none_for_all(name):
 def test_an_exact_update_in_a_ledger_is_never_priced_as_nothing():
     """Even where a certificate claims no more than what the noised updates cost."""
     ledger = ledger_of("a")
-    ledger.append(
-        Release(
-            step=Step(view="original", pool="all", noisy=False),
-            sample_rate=0.0,
-            noise_multiplier=0.0,
-            max_grad_norm=0.0,
-            count=1,
-        )
-    )
+    ledger.append(exact(view="original", pool="all"))
     assert total([model("a", ledger), model("b")], RECORD).epsilon == math.inf
 
 

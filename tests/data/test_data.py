@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from confide.data.partition_files import load_partition, write_partition
+from confide.data.partition_files import load_partition, write_partitions
 from confide.errors import InputError
 from confide.files.rows import Copy, Join, read_rows
 from confide.types import Partition, View
@@ -36,7 +36,7 @@ def example() -> Partition:
 
 @pytest.fixture
 def files(tmp_path):
-    write_partition(example(), tmp_path / "original", tmp_path / "redacted")
+    write_partitions([example()], tmp_path / "original", tmp_path / "redacted")
     return tmp_path / "original", tmp_path / "redacted"
 
 
@@ -56,7 +56,7 @@ def test_round_trip_with_types(files):
 
 
 def test_writing_twice_gives_the_same_bytes(files, tmp_path):
-    write_partition(example(), tmp_path / "o2", tmp_path / "r2")
+    write_partitions([example()], tmp_path / "o2", tmp_path / "r2")
     assert files[0].read_bytes() == (tmp_path / "o2").read_bytes()
     assert files[1].read_bytes() == (tmp_path / "r2").read_bytes()
 

@@ -1,6 +1,7 @@
 """Prices against published numbers and each other, groups, and whom a release reaches."""
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 
 import pytest
@@ -25,33 +26,17 @@ from confide.dp.accounting.price import (
     price,
     solve,
 )
-from confide.types import Release, Step
+from tests import releases
 
 OPACUS_013 = (*(1 + x / 10 for x in range(1, 100)), *range(12, 64))
 
 
 def noisy(rate, sigma, count, view="redacted", pool="private"):
-    return [
-        Release(
-            step=Step(view=view, pool=pool, noisy=True),
-            sample_rate=rate,
-            noise_multiplier=sigma,
-            max_grad_norm=1.0,
-            count=count,
-        )
-    ]
+    return [releases.noised(rate=rate, sigma=sigma, count=count, view=view, pool=pool)]
 
 
 def exact(view="redacted", pool="public", count=1):
-    return [
-        Release(
-            step=Step(view=view, pool=pool, noisy=False),
-            sample_rate=0.0,
-            noise_multiplier=0.0,
-            max_grad_norm=0.0,
-            count=count,
-        )
-    ]
+    return [releases.exact(view=view, pool=pool, count=count)]
 
 
 @lru_cache
@@ -261,39 +246,8 @@ def test_one_bare_update_spoils_all():
 
 def test_an_unknown_event_raises():
     with pytest.raises(ValueError, match="unknown"):
-        price(
-            [
-                Release(
-                    step=Step(view="raw", pool="all", noisy=True),
-                    sample_rate=0.1,
-                    noise_multiplier=1.0,
-                    max_grad_norm=1.0,
-                    count=1,
-                )
-            ]
-        )
+        price(noisy(0.1, 1.0, 1, view="raw"))
     with pytest.raises(ValueError):
-        price(
-            [
-                Release(
-                    step=Step(view="redacted", pool="all", noisy=True),
-                    sample_rate=0.1,
-                    noise_multiplier=0.0,
-                    max_grad_norm=1.0,
-                    count=1,
-                )
-            ]
-        )
+        price(noisy(0.1, 0.0, 1))
     with pytest.raises(ValueError):
-        epsilon(
-            [
-                Release(
-                    step=Step(view="redacted", pool="all", noisy=False),
-                    sample_rate=0.1,
-                    noise_multiplier=1.0,
-                    max_grad_norm=1.0,
-                    count=1,
-                )
-            ],
-            1e-5,
-        )
+        epsilon([replace(noisy(0.1, 1.0, 1)[0], step=exact()[0].step)], 1e-5)

@@ -22,7 +22,8 @@ from confide.dp.mechanism.correlated import Correlated
 from confide.dp.mechanism.randomness import Stream
 from confide.dp.mechanism.sampling import dealt
 from confide.errors import InputError
-from confide.types import Correlation, Release, Step
+from confide.types import Correlation, Step
+from tests.releases import noised
 
 NAME = "5" * 64
 STATE = "7" * 64
@@ -38,14 +39,8 @@ def correlation(bands, separation=None, sequence=NAME):
 
 
 def updates(bands, count, separation=None, rate=1.0, sigma=3.0, sequence=NAME):
-    return Release(
-        step=Step(view="original", pool="all", noisy=True),
-        sample_rate=rate,
-        noise_multiplier=sigma,
-        max_grad_norm=1.0,
-        count=count,
-        correlation=correlation(bands, separation, sequence),
-    )
+    release = noised(rate=rate, sigma=sigma, count=count, view="original", pool="all")
+    return replace(release, correlation=correlation(bands, separation, sequence))
 
 
 def dense(coefficients, rows):

@@ -5,23 +5,11 @@ import pytest
 from confide.dp.accounting.calibration import calibrate
 from confide.dp.accounting.price import RELATIONS, epsilon
 from confide.errors import InputError
-from confide.types import Release, Step
+from tests.releases import noised
 
 
 def spent(rate, sigma, steps, delta, relation):
-    return epsilon(
-        [
-            Release(
-                step=Step(view="redacted", pool="private", noisy=True),
-                sample_rate=rate,
-                noise_multiplier=sigma,
-                max_grad_norm=1.0,
-                count=steps,
-            )
-        ],
-        delta,
-        relation,
-    )
+    return epsilon([noised(rate=rate, sigma=sigma, count=steps)], delta, relation)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

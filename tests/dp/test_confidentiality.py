@@ -18,19 +18,11 @@ from confide.certify.confidentiality import (
 )
 from confide.dp.accounting.bounds import clopper_pearson
 from confide.dp.accounting.price import epsilon
-from confide.types import Release, Step
+from tests.releases import noised
 
 
 def noisy(rate, sigma, count):
-    return [
-        Release(
-            step=Step(view="redacted", pool="private", noisy=True),
-            sample_rate=rate,
-            noise_multiplier=sigma,
-            max_grad_norm=1.0,
-            count=count,
-        )
-    ]
+    return [noised(rate=rate, sigma=sigma, count=count)]
 
 
 def renyi(releases):

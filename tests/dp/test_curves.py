@@ -19,19 +19,11 @@ from confide.dp.accounting.curves import (
     rdp_curve,
 )
 from confide.dp.accounting.price import RELATIONS, Bound, epsilon, solve
-from confide.types import Release, Step
+from tests.releases import noised
 
 
 def noisy(rate, sigma, count):
-    return [
-        Release(
-            step=Step(view="redacted", pool="private", noisy=True),
-            sample_rate=rate,
-            noise_multiplier=sigma,
-            max_grad_norm=1.0,
-            count=count,
-        )
-    ]
+    return [noised(rate=rate, sigma=sigma, count=count)]
 
 
 def gaussian_epsilon(mu, delta):

@@ -35,7 +35,8 @@ from confide.models import build
 from confide.models.batches import Batch
 from confide.models.head import IGNORE
 from confide.specs import LSTMSpec
-from confide.types import Release, Step
+from confide.types import Release
+from tests import releases
 
 EVERYTHING = 2.0  # a margin within which all comparisons lie
 SIGMA, BOUND, EXPECTED = 0.7, 0.05, 3.0
@@ -224,16 +225,8 @@ def test_the_price_bounds_what_the_discrete_mechanism_tells(
 
 
 def noised(coordinates: int, count: int = 400) -> list[Release]:
-    return [
-        Release(
-            step=Step(view="redacted", pool="private", noisy=True),
-            sample_rate=0.02,
-            noise_multiplier=0.9,
-            max_grad_norm=1.0,
-            count=count,
-            discrete_coordinates=coordinates,
-        )
-    ]
+    release = releases.noised(rate=0.02, sigma=0.9, count=count)
+    return [replace(release, discrete_coordinates=coordinates)]
 
 
 @pytest.mark.parametrize("relation", ["add_or_remove", "replace_one"])
@@ -257,14 +250,7 @@ def test_calibration_pays_for_the_distance() -> None:
     given = (3.0, 8e-5, 0.02, 400)
     sigma = calibrate(*given, coordinates=10**17)
     assert sigma > calibrate(*given)
-    release = Release(
-        step=Step(view="redacted", pool="private", noisy=True),
-        sample_rate=0.02,
-        noise_multiplier=sigma,
-        max_grad_norm=1.0,
-        count=400,
-        discrete_coordinates=10**17,
-    )
+    release = replace(noised(10**17)[0], noise_multiplier=sigma)
     assert 2.99 < epsilon([release], 8e-5) <= 3.0
 
 

@@ -9,21 +9,10 @@ import pytest
 from confide.dp.ledger import START, Ledger, check
 from confide.errors import InputError
 from confide.types import Release, StateRelease, Step
+from tests.releases import exact, noised
 
-EXACT = Release(
-    step=Step(view="redacted", pool="public", noisy=False),
-    sample_rate=0.0,
-    noise_multiplier=0.0,
-    max_grad_norm=0.0,
-    count=1,
-)
-NOISY = Release(
-    step=Step(view="redacted", pool="private", noisy=True),
-    sample_rate=0.05,
-    noise_multiplier=1.1,
-    max_grad_norm=1.0,
-    count=1,
-)
+EXACT = exact()
+NOISY = noised(sigma=1.1)
 OTHER = replace(NOISY, noise_multiplier=1.2)
 EVENTS = [EXACT, EXACT, NOISY, NOISY, NOISY, 1, EXACT, EXACT, NOISY, 2, OTHER, NOISY, 3]
 

@@ -22,6 +22,7 @@ from confide.certify.token_claims import token_claims
 from confide.dp.accounting.curves import gaussian_curve
 from confide.dp.accounting.price import epsilon, group, price, solve
 from confide.types import Release, StateRelease, Step
+from tests import releases
 
 DELTA = 8e-5
 SIGMA = 2.0
@@ -30,25 +31,14 @@ SIGMA = 2.0
 def exact(
     tokens: str = "public", state: str = "reset", view: str = "original", pool: str = "all"
 ) -> Release:
-    return Release(
-        step=Step(view=view, pool=pool, noisy=False, tokens=tokens, state=state),
-        sample_rate=0.0,
-        noise_multiplier=0.0,
-        max_grad_norm=0.0,
-        count=5,
-    )
+    return releases.exact(view=view, pool=pool, count=5, tokens=tokens, state=state)
 
 
 def noisy(
     state: str = "reset", count: int = 60, pool: str = "marked", rate: float = 0.05
 ) -> Release:
-    return Release(
-        step=Step(view="original", pool=pool, noisy=True, tokens="private", state=state),
-        sample_rate=rate,
-        noise_multiplier=SIGMA,
-        max_grad_norm=1.0,
-        count=count,
-    )
+    where = {"view": "original", "pool": pool, "tokens": "private", "state": state}
+    return releases.noised(rate=rate, sigma=SIGMA, count=count, **where)
 
 
 def shown(count: int) -> StateRelease:
@@ -87,22 +77,10 @@ def test_an_exact_update_on_private_tokens_spoils_all(tokens: str) -> None:
 
 
 def test_what_tells_tokens_apart_may_follow_what_does_not() -> None:
-    crt = Release(
-        step=Step(view="redacted", pool="private", noisy=True),
-        sample_rate=0.1,
-        noise_multiplier=SIGMA,
-        max_grad_norm=1.0,
-        count=5,
-    )
+    crt = releases.noised(rate=0.1, sigma=SIGMA, count=5)
     found = price([crt, *RESET])
     assert found.caught == RESET[1:] and found.missed is None and found.conditional
-    open_ = Release(
-        step=Step(view="original", pool="all", noisy=False),
-        sample_rate=0.0,
-        noise_multiplier=0.0,
-        max_grad_norm=0.0,
-        count=1,
-    )
+    open_ = releases.exact(view="original", pool="all")
     assert price([open_, *RESET]).caught is None
     quiet = price([noisy()])  # no exact update at all: a noised one bounds every record
     assert quiet.record == quiet.missed == quiet.caught == [noisy()]
@@ -167,13 +145,7 @@ def test_gamma_counts_what_is_missed_as_unprotected() -> None:
 
 def test_fine_tuning_twice_protects_caught_secrets_by_its_second_stage_alone() -> None:
     first = exact("unmasked", view="redacted")
-    second = Release(
-        step=Step(view="original", pool="all", noisy=True),
-        sample_rate=0.05,
-        noise_multiplier=SIGMA,
-        max_grad_norm=1.0,
-        count=60,
-    )
+    second = releases.noised(sigma=SIGMA, count=60, view="original", pool="all")
     paid = price([first, second])
     assert (paid.record, paid.missed, paid.caught) == (None, None, [second])
     assert paid.screened and not paid.by_token and paid.drawn == [second]

@@ -132,6 +132,21 @@ def test_a_batch_in_many_pieces_holds_the_gradients_of_two(model: nn.Module) -> 
     assert held(30) <= held(1) + 1.5 * size  # and losses
 
 
+def make_memory_scarce(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let no more than two examples fit; the list gets the sizes of all that are tried."""
+    losses = update.token_losses
+    seen: list[int] = []
+
+    def scarce(model: nn.Module, batch: Batch, half: bool) -> Tensor:
+        seen.append(len(batch))
+        if len(batch) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return losses(model, batch, half)
+
+    monkeypatch.setattr(update, "token_losses", scarce)
+    return seen
+
+
 @pytest.mark.parametrize("update_kind", ["exact", "noisy"])
 def test_a_batch_that_does_not_fit_is_halved_and_gives_the_same_gradient(
     model: nn.Module,
@@ -139,15 +154,7 @@ def test_a_batch_that_does_not_fit_is_halved_and_gives_the_same_gradient(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    losses = update.token_losses
     budget = Budget(6)
-    seen = []
-
-    def scarce(model: nn.Module, batch: Batch, half: bool) -> Tensor:
-        seen.append(len(batch))
-        if len(batch) > 2:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return losses(model, batch, half)
 
     def run() -> Tensor:
         if update_kind == "exact":
@@ -159,7 +166,7 @@ def test_a_batch_that_does_not_fit_is_halved_and_gives_the_same_gradient(
         return gradients(model).clone()
 
     expected = run()
-    monkeypatch.setattr(update, "token_losses", scarce)
+    seen = make_memory_scarce(monkeypatch)
     torch.testing.assert_close(run(), expected, rtol=1e-4, atol=1e-6)
     assert seen == [6, 3, 2, 1, 2, 1] and budget.size == 2
     assert "at most 3 examples" in capsys.readouterr().err
@@ -168,18 +175,9 @@ def test_a_batch_that_does_not_fit_is_halved_and_gives_the_same_gradient(
 def test_tokens_that_do_not_fit_are_halved(
     model: nn.Module, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    losses = update.token_losses
     exact_gradient(model, [batch()], None, Budget(6))
     expected = gradients(model).clone()
-    seen = []
-
-    def scarce(model: nn.Module, batch: Batch, half: bool) -> Tensor:
-        seen.append(len(batch))
-        if len(batch) > 2:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return losses(model, batch, half)
-
-    monkeypatch.setattr(update, "token_losses", scarce)
+    seen = make_memory_scarce(monkeypatch)
     budget = Budget(1, tokens=100)
     exact_gradient(model, [batch()], None, budget)
     torch.testing.assert_close(gradients(model), expected, rtol=1e-4, atol=1e-6)

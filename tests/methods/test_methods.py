@@ -16,7 +16,8 @@ from confide.methods.schedule import SCHEDULES, ScheduleOptions
 from confide.methods.selective import SelectiveOptions
 from confide.spec_base import Spec
 from confide.specs import RecipeSpec
-from confide.types import Release, Step
+from confide.types import Release
+from tests.releases import noised
 
 PLAN = Plan(
     epochs=4,
@@ -144,13 +145,7 @@ def test_the_papers_gap_between_jft_and_a_schedule_is_the_number_of_noised_updat
     assert noisy / len(steps) == pytest.approx(1 / 15, rel=0.1)
 
     def spent(sigma: float, count: int) -> float:
-        release = Release(
-            step=Step(view="original", pool="all", noisy=True),
-            sample_rate=batch / size,
-            noise_multiplier=sigma,
-            max_grad_norm=0.1,
-            count=count,
-        )
+        release = noised(rate=batch / size, sigma=sigma, count=count)
         return epsilon([release], delta, "add_or_remove", "rdp")
 
     sigma = brentq(lambda one: spent(one, len(steps)) - 8, 0.35, 0.5, xtol=1e-4)
@@ -165,17 +160,7 @@ def test_regularised_methods_are_ordinary_training_with_a_regulariser_and_withou
     ordinary = [[replace(step, regulariser="none") for step in steps] for steps in epochs]
     assert ordinary == list(METHODS["nonprivate"](PLAN))
     assert {step.regulariser for steps in epochs for step in steps} == {name}
-    found = price(
-        [
-            Release(
-                step=epochs[0][0],
-                sample_rate=0.0,
-                noise_multiplier=0.0,
-                max_grad_norm=0.0,
-                count=10,
-            )
-        ]
-    )
+    found = price([Release(step=epochs[0][0], count=10)])
     assert found.record is None and found.missed is None and found.caught is None
 
 

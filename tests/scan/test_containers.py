@@ -8,7 +8,6 @@ import io
 import lzma
 import re
 import sqlite3
-import struct
 import zipfile
 import zlib
 from pathlib import Path
@@ -17,6 +16,7 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from planted_forms import png
 from safetensors.numpy import save_file
 
 from confide.errors import InputError
@@ -41,15 +41,6 @@ def zipped(name: str, data: bytes, kind: int = zipfile.ZIP_DEFLATED) -> bytes:
         archive.writestr("empty", b"")
         archive.writestr(name, data)
     return out.getvalue()
-
-
-def png(kind: bytes, body: bytes) -> bytes:
-    chunks = [(b"IHDR", bytes(13)), (kind, body), (b"IEND", b"")]
-    coded = (
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        for name, data in chunks
-    )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(coded)
 
 
 def database(text: bytes) -> bytes:

@@ -75,7 +75,9 @@ def test_several_lines_with_comments_are_several_keys(tmp_path):
     assert found == [fingerprint(KEY.public_key()), fingerprint(other.public_key())]
 
 
-def test_a_fingerprint_is_the_one_that_ssh_keygen_prints(tmp_path):
+@pytest.fixture
+def encrypted(tmp_path):
+    """A private key that ssh-keygen made, with its public one beside it."""
     path = tmp_path / "made"
     try:
         subprocess.run(
@@ -83,24 +85,20 @@ def test_a_fingerprint_is_the_one_that_ssh_keygen_prints(tmp_path):
         )
     except FileNotFoundError:
         pytest.skip("ssh-keygen is not installed")
+    return path
+
+
+def test_a_fingerprint_is_the_one_that_ssh_keygen_prints(encrypted):
     printed = subprocess.run(
-        ["ssh-keygen", "-lf", f"{path}.pub"], capture_output=True, text=True, check=True
+        ["ssh-keygen", "-lf", f"{encrypted}.pub"], capture_output=True, text=True, check=True
     ).stdout
-    assert fingerprint(public_keys(tmp_path / "made.pub")[0]) == printed.split()[1]
+    assert fingerprint(public_keys(encrypted.with_suffix(".pub"))[0]) == printed.split()[1]
 
 
-def test_what_ssh_keygen_encrypts_is_opened(tmp_path, monkeypatch):
-    path = tmp_path / "made"
-    try:
-        subprocess.run(
-            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "sesame", "-f", path], check=True
-        )
-    except FileNotFoundError:
-        pytest.skip("ssh-keygen is not installed")
+def test_what_ssh_keygen_encrypts_is_opened(encrypted, monkeypatch):
     monkeypatch.setenv(PASSPHRASE, "sesame")
-    assert fingerprint(private_key(path).public_key()) == fingerprint(
-        public_keys(tmp_path / "made.pub")[0]
-    )
+    (public_key,) = public_keys(encrypted.with_suffix(".pub"))
+    assert fingerprint(private_key(encrypted).public_key()) == fingerprint(public_key)
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o601, 0o666])

@@ -28,17 +28,10 @@ from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import sha256
 from confide.stages.certify import certify
-from confide.types import Release, StateRelease, Step
+from confide.types import StateRelease
+from tests.releases import noised
 
-NOISED = [
-    Release(
-        step=Step(view="redacted", pool="private", noisy=True),
-        sample_rate=0.05,
-        noise_multiplier=2.0,
-        max_grad_norm=1.0,
-        count=60,
-    )
-]
+NOISED = [noised(count=60)]
 
 
 @pytest.mark.parametrize(
@@ -199,18 +192,7 @@ def test_epochs_rise_to_the_headline(tmp_path):
         prices = [epoch[name] for epoch in value["epochs"]]
         assert 0 < prices[0] < prices[1] < prices[2] == value["headline"][name]
     assert [epoch["epoch"] for epoch in value["epochs"]] == [1, 2, 3]
-    first = epsilon(
-        [
-            Release(
-                step=Step(view="redacted", pool="private", noisy=True),
-                sample_rate=0.05,
-                noise_multiplier=2.0,
-                max_grad_norm=1.0,
-                count=20,
-            )
-        ],
-        DELTA,
-    )
+    first = epsilon([noised(count=20)], DELTA)
     assert value["epochs"][0]["record_epsilon"] == pytest.approx(first, rel=1e-3)
     bare, _ = certificate(tmp_path, METHODS["nonprivate"])
     assert {epoch["record_epsilon"] for epoch in bare["epochs"]} == {"inf"}
@@ -242,15 +224,7 @@ def test_warm_starts_are_composed_unless_public(tmp_path):
     value, claims = certificate(
         tmp_path, [], ledger=started, start_ledgers=[tmp_path / "source.jsonl"]
     )
-    both = [
-        Release(
-            step=Step(view="redacted", pool="private", noisy=True),
-            sample_rate=0.05,
-            noise_multiplier=2.0,
-            max_grad_norm=1.0,
-            count=61,
-        )
-    ]
+    both = [noised(count=61)]
     assert number(claims["record_replace_one_pld"]) == pytest.approx(epsilon(both, DELTA), rel=1e-3)
     assert value["epochs"][-1]["record_epsilon"] == value["headline"]["record_epsilon"]
     assert value["warm_start"] == [

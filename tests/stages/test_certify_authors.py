@@ -16,7 +16,7 @@ from confide.dp.accounting.price import MEANINGLESS, epsilon, group, price
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import write_json
-from confide.types import Release, Step
+from tests.releases import exact, noised
 
 
 def by_author(releases):
@@ -28,15 +28,7 @@ def by_author(releases):
 
 
 AUTHORS = by_author(METHODS["dpsgd"])
-NOISED = [
-    Release(
-        step=Step(view="original", pool="all", noisy=True, unit="author"),
-        sample_rate=0.05,
-        noise_multiplier=2.0,
-        max_grad_norm=1.0,
-        count=60,
-    )
-]
+NOISED = [noised(count=60, view="original", pool="all", unit="author")]
 
 
 def measured(**counts):
@@ -161,20 +153,8 @@ def test_exact_updates_expose_authors_as_they_expose_points(tmp_path):
 
 def test_ledgers_hold_no_unit_that_could_not_be_priced():
     for wrong in (
-        Release(
-            step=Step(view="original", pool="all", noisy=False, unit="author"),
-            sample_rate=0.0,
-            noise_multiplier=0.0,
-            max_grad_norm=0.0,
-            count=1,
-        ),
-        Release(
-            step=Step(view="original", pool="all", noisy=True, unit="person"),
-            sample_rate=0.1,
-            noise_multiplier=1.0,
-            max_grad_norm=1.0,
-            count=1,
-        ),
+        exact(view="original", pool="all", unit="author"),
+        noised(view="original", pool="all", unit="person"),
     ):
         with pytest.raises(ValueError, match="only noise has another unit"):
             Ledger().append(wrong, "0" * 64 if wrong.step.noisy else None)

@@ -13,17 +13,9 @@ from confide.certify.facts import COPIES_FOUND, MARKS_KEPT, Facts
 from confide.certify.gate import secret_claim
 from confide.commands.verify import verified
 from confide.dp.accounting.price import epsilon, group
-from confide.types import Release, Step
+from tests.releases import noised
 
-NOISED = [
-    Release(
-        step=Step(view="redacted", pool="private", noisy=True),
-        sample_rate=0.05,
-        noise_multiplier=2.0,
-        max_grad_norm=1.0,
-        count=60,
-    )
-]
+NOISED = [noised(count=60)]
 
 
 def test_without_gold_secrets_nothing_that_needs_gamma_is_claimed(tmp_path):

@@ -17,17 +17,9 @@ from confide.dp.accounting.price import epsilon, group
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import read_json, write_json
-from confide.types import Release, Step
+from tests.releases import noised
 
-NOISED = [
-    Release(
-        step=Step(view="original", pool="all", noisy=True),
-        sample_rate=0.05,
-        noise_multiplier=2.0,
-        max_grad_norm=1.0,
-        count=60,
-    )
-]
+NOISED = [noised(count=60, view="original", pool="all")]
 CRT = [step("redacted", "private", True)] * 20
 JFT = [step("redacted", "all", False, "unmasked")] * 5 + [step("original", "all", True)] * 20
 EMPTY = {"pools": {"public": 0, "private": 8}}

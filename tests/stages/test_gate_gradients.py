@@ -15,7 +15,7 @@ from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import read_json, write_json
 from confide.specs import GradientsSpec
-from confide.types import Release, Step
+from tests.releases import exact, noised
 
 RATE = 0.1
 STEPS = 40
@@ -24,13 +24,8 @@ COINS = 1000
 
 
 def updates(norm=1.0, count=STEPS):
-    return Release(
-        step=Step(view="original", pool="all", noisy=True),
-        sample_rate=RATE,
-        noise_multiplier=calibrate(3.0, DELTA, RATE, STEPS),
-        max_grad_norm=norm,
-        count=count,
-    )
+    sigma = calibrate(3.0, DELTA, RATE, STEPS)
+    return noised(rate=RATE, sigma=sigma, norm=norm, count=count, view="original", pool="all")
 
 
 @pytest.fixture
@@ -79,14 +74,8 @@ def test_the_gate_takes_it(audited):
 
 
 def test_where_nothing_was_noised_there_is_nothing_to_repeat(audited, tmp_path):
-    exact = Release(
-        step=Step(view="original", pool="all", noisy=False),
-        sample_rate=0.0,
-        noise_multiplier=0.0,
-        max_grad_norm=0.0,
-        count=5,
-    )
-    assert {case.outcome for case in cases(*audited([exact], coins=20))} == {"skipped"}
+    open_ = [exact(view="original", pool="all", count=5)]
+    assert {case.outcome for case in cases(*audited(open_, coins=20))} == {"skipped"}
     assert (
         Ledger.from_file(tmp_path / "ledger").head == read_json(tmp_path / "updates.json")["ledger"]
     )

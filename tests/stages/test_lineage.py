@@ -21,18 +21,10 @@ from confide.certify.certificate import VALUES_BY_PLACE
 from confide.dp.accounting.price import epsilon
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.types import Release, Step
+from tests.releases import noised
 
 EMPTY = {"pools": {"public": 0, "private": 8}}
-NOISED = [
-    Release(
-        step=Step(view="redacted", pool="private", noisy=True),
-        sample_rate=0.05,
-        noise_multiplier=2.0,
-        max_grad_norm=1.0,
-        count=120,
-    )
-]
+NOISED = [noised(count=120)]
 
 
 def descended(folder, *sources, public=False, **given):

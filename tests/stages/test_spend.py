@@ -16,7 +16,7 @@ from confide.dp.accounting.price import epsilon
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import read_json, write_json
-from confide.types import Release, Step
+from tests.releases import noised
 
 STATES = count(10**7)  # of the noise: no two trainings here draw the same
 UPDATES = 60
@@ -53,18 +53,7 @@ def model(tmp_path):
 
 
 def priced(updates, delta):
-    return epsilon(
-        [
-            Release(
-                step=Step(view="original", pool="all", noisy=True),
-                sample_rate=0.05,
-                noise_multiplier=2.0,
-                max_grad_norm=1.0,
-                count=updates,
-            )
-        ],
-        delta,
-    )
+    return epsilon([noised(count=updates, view="original", pool="all")], delta)
 
 
 def spent(tmp_path, *folders, **given):

@@ -19,7 +19,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 from confide import models
-from confide.data.partition_files import load_partition, write_partition
+from confide.data.partition_files import load_partition, write_partitions
 from confide.dp.ledger import Ledger, settings_digest
 from confide.errors import InputError
 from confide.files.io import read_jsonl, sha256
@@ -74,7 +74,7 @@ def partition(seed: int = 0, private_ids: int = 0) -> Partition:
 
 def files(folder: Path, data: Partition) -> dict[str, Path]:
     paths = {name: folder / f"{name}.safetensors" for name in ("original", "redacted")}
-    write_partition(data, **paths)
+    write_partitions([data], **paths)
     return paths
 
 

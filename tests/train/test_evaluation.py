@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from confide import models
-from confide.data.partition_files import write_partition
+from confide.data.partition_files import write_partitions
 from confide.errors import InputError
 from confide.files.io import read_json, sha256
 from confide.specs import EvaluateSpec, LSTMSpec
@@ -164,7 +164,7 @@ def test_a_share_without_tokens_is_none_and_no_training_text_is_uniform() -> Non
 def evaluated(folder: Path, data: Partition, model: torch.nn.Module, docs: list[str]) -> dict:
     """evaluate.json of a model, with points of these documents."""
     paths = {name: folder / f"{name}.safetensors" for name in ("original", "redacted")}
-    write_partition(data, **paths)
+    write_partitions([data], **paths)
     points = folder / "points.jsonl"
     weights = folder / "model.safetensors"
     rows = [{"doc": doc, "text": "x" * number} for number, doc in enumerate(docs)]

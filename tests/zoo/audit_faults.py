@@ -1,6 +1,6 @@
 """Faults of audits, and of the gate that reads them."""
 
-from mutation import Fault, edit
+from mutation import slip
 
 RINGS, CLOSED = (
     "the_gate_rings_for_what_is_certified_of_these_weights",
@@ -9,66 +9,55 @@ RINGS, CLOSED = (
 OFTEN, COVER = "an_audit_rings_as_often_as_it_says", "intervals_of_rates_cover_them"
 
 FAULTS = [
-    Fault(
+    slip(
         "a bound that the gate ignores",
         "The gate looks at a certificate's one pair of epsilon and delta, though its curve "
         "refutes far more.",
         RINGS,
-        edit(
-            "confide.certify.gate:points_claimed",
-            ('certified.get("curves", {}).get(claim["name"], [])', "[]"),
-        ),
+        "confide.certify.gate:points_claimed",
+        ('certified.get("curves", {}).get(claim["name"], [])', "[]"),
     ),
-    Fault(
+    slip(
         "an audit of other weights",
         "The gate takes an audit by the name of its run, though the model was trained again since.",
         RINGS,
-        edit(
-            "confide.certify.gate:strange",
-            ('audited != files[0]["sha256"]', "False"),
-        ),
+        "confide.certify.gate:strange",
+        ('audited != files[0]["sha256"]', "False"),
     ),
-    Fault(
+    slip(
         "an audit of other texts",
         "The gate takes an audit of texts by the name of its run, though others were drawn since.",
         RINGS,
-        edit("confide.certify.gate:strange_texts", ("audited != stated", "False")),
+        "confide.certify.gate:strange_texts",
+        ("audited != stated", "False"),
     ),
-    Fault(
+    slip(
         "public records refute",
         "Planted sentences that exact updates read are held against what noise hides.",
         RINGS,
-        edit(
-            "confide.certify.gate:in_the_open",
-            ('planted_in(certified["policy"])["exposed"] > 0', "False"),
-        ),
+        "confide.certify.gate:in_the_open",
+        ('planted_in(certified["policy"])["exposed"] > 0', "False"),
     ),
-    Fault(
+    slip(
         "a curve without its delta",
         "Each pair of a certificate's curve is taken for pure privacy: audits refute what is true.",
         CLOSED,
-        edit(
-            "confide.dp.accounting.tradeoff:trade_off",
-            ("-delta * math.exp(-epsilon)", "0.0"),
-            ("1 - delta", "1"),
-        ),
+        "confide.dp.accounting.tradeoff:trade_off",
+        ("-delta * math.exp(-epsilon)", "0.0"),
+        ("1 - delta", "1"),
     ),
-    Fault(
+    slip(
         "every guess right",
         "How likely an audit rings is said as if no guess were ever wrong.",
         OFTEN,
-        edit(
-            "confide.dp.accounting.audit_power:power",
-            ("right_guesses(scores, flips, tried)", "np.array([tried])"),
-        ),
+        "confide.dp.accounting.audit_power:power",
+        ("right_guesses(scores, flips, tried)", "np.array([tried])"),
     ),
-    Fault(
+    slip(
         "a threshold taken for known",
         "The interval of a true positive rate leaves out that its threshold was estimated.",
         COVER,
-        edit(
-            "confide.attacks.statistics.metrics:tpr_interval",
-            ("rng.binomial(len(other), fpr, size=DRAWS)", "np.full(DRAWS, int(fpr * len(other)))"),
-        ),
+        "confide.attacks.statistics.metrics:tpr_interval",
+        ("rng.binomial(len(other), fpr, size=DRAWS)", "np.full(DRAWS, int(fpr * len(other)))"),
     ),
 ]

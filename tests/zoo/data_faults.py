@@ -1,6 +1,6 @@
 """Faults of the data stages, and of the tests that watch them."""
 
-from mutation import Fault, both, edit
+from mutation import Fault, both, edit, slip
 
 CAUGHT, MISSED = (
     "a_secret_that_the_policy_finds_leaves_no_trace",
@@ -12,166 +12,145 @@ WORST = "the_miss_rate_is_that_of_the_worst_label"
 RERUN = "a_rerun_on_a_neighbour_is_the_same"
 
 FAULTS = [
-    Fault(
+    slip(
         "a mask is no hit of a cover",
         "A cover ends before the mask of a secret that it would have reached.",
         COVERED,
-        edit("confide.policies.cover:cover", ("MASK in word", "False")),
+        "confide.policies.cover:cover",
+        ("MASK in word", "False"),
     ),
-    Fault(
+    slip(
         "a mask is a hit if it is the whole word",
         "A mask with a comma behind it is a word like any other.",
         COVERED,
-        edit("confide.policies.cover:cover", ("MASK in word", "word == MASK")),
+        "confide.policies.cover:cover",
+        ("MASK in word", "word == MASK"),
     ),
-    Fault(
+    slip(
         "a mask may be familiar",
         "A mask is no hit where the list of familiar words has the word mask.",
         COVERED,
-        edit("confide.policies.cover:cover", ("MASK not in word", "True")),
+        "confide.policies.cover:cover",
+        ("MASK not in word", "True"),
     ),
-    Fault(
+    slip(
         "familiar words may have digits",
         "A number that a list of words has is not covered.",
         COVERED,
-        edit(
-            "confide.policies.cover:cover",
-            ("not DIGIT.search(word)", "True"),
-        ),
+        "confide.policies.cover:cover",
+        ("not DIGIT.search(word)", "True"),
     ),
-    Fault(
+    slip(
         "tail of a cover left",
         "A cover leaves its last character, which may be a mask's.",
         COVERED,
-        edit(
-            "confide.policies.cover:cover",
-            (
-                "len(words[last][0].rstrip(spec.marks))",
-                "len(words[last][0].rstrip(spec.marks)) - 1",
-            ),
+        "confide.policies.cover:cover",
+        (
+            "len(words[last][0].rstrip(spec.marks))",
+            "len(words[last][0].rstrip(spec.marks)) - 1",
         ),
     ),
-    Fault(
+    slip(
         "a hidden stop ends a sentence",
         "What stands behind a hit is covered or not by a mark that the cover hides.",
         COVERED,
-        edit(
-            "confide.policies.cover:cover",
-            ("tuple(mark for mark in marks if mark in ENDS)", "tuple(ENDS)"),
-        ),
+        "confide.policies.cover:cover",
+        ("tuple(mark for mark in marks if mark in ENDS)", "tuple(ENDS)"),
     ),
-    Fault(
+    slip(
         "made-up values go by what they hide",
         "Values in place of masks are drawn by the text as it was, and tell of it.",
         CAUGHT,
-        edit("confide.data.partitioning:rows", ("dressed(shown, key)", "dressed(shown, text)")),
+        "confide.data.partitioning:rows",
+        ("dressed(shown, key)", "dressed(shown, text)"),
     ),
-    Fault(
+    slip(
         "gaps in characters",
         "Which hits are covered together depends on how long the words between them are.",
         COVERED,
-        edit(
-            "confide.policies.cover:cover",
-            (
-                "together(hits([word[0] for word in words]), spec.gap)",
-                "together(hits([word[0] for word in words]), spec.gap and len(text) // 9)",
-            ),
+        "confide.policies.cover:cover",
+        (
+            "together(hits([word[0] for word in words]), spec.gap)",
+            "together(hits([word[0] for word in words]), spec.gap and len(text) // 9)",
         ),
     ),
-    Fault(
+    slip(
         "a failure forgets what was found",
         "Where the conservative policy fails, what the other one found is read in clear.",
         FAILS,
-        edit("confide.data.redaction:said", ("failed_behind(spans)", "failure()")),
+        "confide.data.redaction:said",
+        ("failed_behind(spans)", "failure()"),
     ),
-    Fault(
+    slip(
         "dedup merges masked texts",
         "Two texts whose different secrets are both masked count as copies of each other.",
         CAUGHT,
-        edit(
-            "confide.text.deduplication:digests",
-            ('split == "train" and MASK not in text', 'split == "train"'),
-        ),
+        "confide.text.deduplication:digests",
+        ('split == "train" and MASK not in text', 'split == "train"'),
     ),
-    Fault(
+    slip(
         "dedup of columns merges masked texts",
         "Two texts whose different secrets are both masked count as copies of each other, where "
         "points are read as columns.",
         CAUGHT,
-        edit(
-            "confide.text.deduplication:apart",
-            ("points.train & chosen & ~points.masked", "points.train & chosen"),
-        ),
+        "confide.text.deduplication:apart",
+        ("points.train & chosen & ~points.masked", "points.train & chosen"),
     ),
-    Fault(
+    slip(
         "later copies kept",
         "Copies are listed, but the partition leaves them as they are.",
         CAUGHT,
-        edit(
-            "confide.data.partitioning:rows",
-            (
-                'copy is not None and spec.dedup and (private or spec.scope == "all")',
-                'False and (private or spec.scope == "all")',
-            ),
+        "confide.data.partitioning:rows",
+        (
+            'copy is not None and spec.dedup and (private or spec.scope == "all")',
+            'False and (private or spec.scope == "all")',
         ),
     ),
-    Fault(
+    slip(
         "tail of a span left",
         "Redaction leaves the last character of a secret.",
         CAUGHT,
-        edit(
-            "confide.policies.spans:redacted_text",
-            ("position = end", "position = end - 1"),
-        ),
+        "confide.policies.spans:redacted_text",
+        ("position = end", "position = end - 1"),
     ),
-    Fault(
+    slip(
         "as many masks as characters",
         "A span becomes a run of mask tokens that shows how long the secret was.",
         CAUGHT,
-        edit(
-            "confide.policies.spans:redacted_text",
-            ("(text[position:start], MASK)", "(text[position:start], MASK * (end - start))"),
-        ),
+        "confide.policies.spans:redacted_text",
+        ("(text[position:start], MASK)", "(text[position:start], MASK * (end - start))"),
     ),
-    Fault(
+    slip(
         "redacted view not redacted",
         "The redacted view holds the tokens of the original text.",
         CAUGHT,
-        edit(
-            "confide.data.partitioning:_chunk",
-            ("_flat(shown)", "_flat(tokens)"),
-        ),
+        "confide.data.partitioning:_chunk",
+        ("_flat(shown)", "_flat(tokens)"),
     ),
-    Fault(
+    slip(
         "masked point in the public pool",
         "A text that holds <MASK> is public unless a policy says something of it.",
         CAUGHT,
-        edit(
-            "confide.data.partitioning:rows",
-            ("masked or finding is not None", "finding is not None"),
-        ),
+        "confide.data.partitioning:rows",
+        ("masked or finding is not None", "finding is not None"),
     ),
-    Fault(
+    slip(
         "long texts skipped",
         "What a policy finds in long texts is left out, where points are read as columns.",
         CAUGHT,
-        edit(
-            "confide.stages.redact:lines_in",
-            (
-                "said = say(texts.dictionary)",
-                "long = pc.greater(pc.utf8_length(texts.dictionary), 256)\n"
-                "said = say(pc.if_else(long, '', texts.dictionary))",
-            ),
+        "confide.stages.redact:lines_in",
+        (
+            "said = say(texts.dictionary)",
+            "long = pc.greater(pc.utf8_length(texts.dictionary), 256)\n"
+            "said = say(pc.if_else(long, '', texts.dictionary))",
         ),
     ),
-    Fault(
+    slip(
         "a failing policy fails open",
         "A text on which a policy raises is taken for one without secrets.",
         FAILS,
-        edit(
-            "confide.data.redaction:failure",
-            ('{"spans": [], "conservative": True, "failed": True}', "{}"),
-        ),
+        "confide.data.redaction:failure",
+        ('{"spans": [], "conservative": True, "failed": True}', "{}"),
     ),
     Fault(
         "conservative policy ignored",
@@ -182,56 +161,47 @@ FAULTS = [
             edit("confide.data.redaction:written_of", ("(counts > 0) | fires", "counts > 0")),
         ),
     ),
-    Fault(
+    slip(
         "vocabulary from private text",
         "The tokenizer is trained on the confidential corpus instead of the public one.",
         RERUN,
-        edit(
-            "confide.commands.rerun:chain",
-            ("public or points", "points"),
-        ),
+        "confide.commands.rerun:chain",
+        ("public or points", "points"),
     ),
-    Fault(
+    slip(
         "neighbour test blind to text",
         "Only flags of points are compared, not what the points say.",
         SEES,
-        edit(
-            "confide.data.neighbours:compare",
-            ("flags | np.array(texts, bool)", "flags"),
-        ),
+        "confide.data.neighbours:compare",
+        ("flags | np.array(texts, bool)", "flags"),
     ),
-    Fault(
+    slip(
         "neighbour test blind to pools",
         "A point that differs counts as private whatever pool it is in.",
         SEES,
-        edit(
-            "confide.data.neighbours:compare",
-            ('"private" if stays[changed].all() else "exposed"', '"private"'),
-        ),
+        "confide.data.neighbours:compare",
+        ('"private" if stays[changed].all() else "exposed"', '"private"'),
     ),
-    Fault(
+    slip(
         "planted secrets measured",
         "Canaries and audit sentences, whose pattern the policy knows, count among the corpus's "
         "secrets.",
         WORST,
-        edit("confide.text.planted:is_planted", ("doc.startswith(STARTS)", "False")),
+        "confide.text.planted:is_planted",
+        ("doc.startswith(STARTS)", "False"),
     ),
-    Fault(
+    slip(
         "the best label counts",
         "The miss rate is that of the label of secrets that the policy finds best.",
         WORST,
-        edit(
-            "confide.data.label_rates:worst",
-            ("max", "min"),
-        ),
+        "confide.data.label_rates:worst",
+        ("max", "min"),
     ),
-    Fault(
+    slip(
         "bounds that hold one by one",
         "Each of several bounds holds with 95 %, and all of them together with less.",
         WORST,
-        edit(
-            "confide.dp.accounting.bounds:each_of",
-            ("(1 - confidence) / max(1, bounds)", "1 - confidence"),
-        ),
+        "confide.dp.accounting.bounds:each_of",
+        ("(1 - confidence) / max(1, bounds)", "1 - confidence"),
     ),
 ]

@@ -31,7 +31,7 @@ from toys import (
     view_of,
 )
 
-from confide.data.partition_files import write_partition
+from confide.data.partition_files import write_partitions
 from confide.dp.accounting.price import epsilon
 from confide.dp.mechanism import update
 from confide.dp.mechanism.clipping import PerExampleClipper
@@ -359,7 +359,7 @@ def every_update_trains() -> None:
     ):
         folder = Path(name)
         views = {view: folder / view for view in ("original", "redacted")}
-        write_partition(data, **views)
+        write_partitions([data], **views)
         words = folder / "tokenizer.json"
         tokenizer.save(tokenizer.train_bpe(["thank you"], 270), words)
         made = {

@@ -32,7 +32,7 @@ from toys import (
     view_of,
 )
 
-from confide.data.partition_files import write_partition
+from confide.data.partition_files import write_partitions
 from confide.dp.accounting.audit_bounds import best_lower, epsilon_lower
 from confide.dp.accounting.price import epsilon
 from confide.dp.ledger import Ledger
@@ -248,7 +248,7 @@ def ledger_prices_what_ran() -> None:
     ):
         folder = Path(name)
         views = {view: folder / view for view in ("original", "redacted")}
-        write_partition(partition_of(private, public=16), **views)
+        write_partitions([partition_of(private, public=16)], **views)
         words = folder / "tokenizer.json"
         tokenizer.save(tokenizer.train_bpe(["thank you"], 270), words)
         made = {

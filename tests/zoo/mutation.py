@@ -62,6 +62,11 @@ def edit(place: str, *changes: tuple[str, str]) -> Callable[[], AbstractContextM
     return injected
 
 
+def slip(name: str, says: str, by: str, place: str, *changes: tuple[str, str]) -> Fault:
+    """A fault that is one `edit`."""
+    return Fault(name, says, by, edit(place, *changes))
+
+
 def both(
     *faults: Callable[[], AbstractContextManager[None]],
 ) -> Callable[[], AbstractContextManager[None]]:

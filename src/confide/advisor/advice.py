@@ -12,13 +12,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from confide.certify.facts import UNKNOWN
 from confide.dp.accounting.curves import Relation
 
 Unit = Literal["secret", "record", "author"]
 Cover = Literal["all", "if", "caught", "none"]
 UNITS: tuple[Unit, ...] = ("secret", "record", "author")
 COVERS: tuple[Cover, ...] = ("all", "if", "caught", "none")  # from most to least
-UNKNOWN = "unknown: the corpus names no secrets, so nobody can say what the policy misses"
 NO_BOUND = "unknown: too few secrets were tested, or texts read, for a bound"
 HELP = "what would help: more text, a model that starts from public text, or a larger epsilon"
 UNIGRAM = "a unigram model, which reads no context"

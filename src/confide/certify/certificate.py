@@ -28,7 +28,7 @@ from confide.certify.review import check_review, words_of
 from confide.certify.rounding import OFTEN
 from confide.certify.together import releases_of
 from confide.certify.token_claims import token_claims
-from confide.dp.ledger import EVENTS, Ledger, sequences, settings_digest, updates_of
+from confide.dp.ledger import EVENTS, Ledger, noise_drawn_twice, settings_digest, updates_of
 from confide.errors import InputError
 from confide.files.io import number, read_file, sha256
 from confide.files.jsons import JsonObject
@@ -185,6 +185,12 @@ def sealed(content: JsonObject) -> JsonObject:
     }
 
 
+def check_seal(certificate: JsonObject, file: Path) -> None:
+    """InputError unless a certificate's seal is that of all else in it."""
+    if sealed(certificate)["seal"] != certificate.get("seal"):
+        raise InputError("was altered: its seal does not match", file=file, key="seal")
+
+
 def _named(path: Path) -> dict[str, str]:
     return {"path": str(path), "sha256": sha256(path)}
 
@@ -220,49 +226,30 @@ def _started(ran: Ledger, spec: CertifySpec, weights: str, path: Path) -> JsonOb
         raise InputError("does not say once which run it belongs to", file=path, key="start")
     start = openings[0]
     train = spec.train
-    settings = settings_digest(train.model_dump_json())
-    noise = "system" if train.noise_seed is None else "recorded"
     data = ran.events("data")
-    by_author = train.privacy is not None and train.privacy.unit == "author"
-    sources = [train.init] if train.init is not None else []
-    other_run = "belongs to another run, or to other settings of it"
-    checks: tuple[tuple[bool, str, str, Any], ...] = (
-        (start["run"] != train.run, other_run, "run", start["run"]),
-        (start["settings"] != settings, other_run, "settings", start["settings"]),
-        (
-            start["noise"] != noise,
-            "is not where the settings take noise from",
-            "noise",
-            start["noise"],
-        ),
-        (
-            [line["terms"] for line in data] != [train.data.model_dump()],
-            "does not say once that it was trained on this data, on these terms",
-            "data",
-            None,
-        ),
-        (
-            [line["authors"] is not None for line in data] != [by_author],
-            "counts authors where points are protected, or the reverse",
-            "data.authors",
-            None,
-        ),
-        (
-            [line["source"] for line in ran.events("init")] != sources,
-            "the run was warm-started, and its ledger does not say so once, or the reverse",
-            "init",
-            train.init,
-        ),
-        (
-            [line["weights"] for line in ran.events("end")] != [weights],
-            "these weights are not the ones that this training ended with",
-            "weights",
-            None,
-        ),
-    )
-    for wrong, message, key, value in checks:
+
+    def refuse_if(wrong: bool, message: str, key: str, value: Any = None) -> None:
         if wrong:
             raise InputError(message, file=path, key=key, value=value)
+
+    message = "belongs to another run, or to other settings of it"
+    settings = settings_digest(train.model_dump_json())
+    refuse_if(start["run"] != train.run, message, "run", start["run"])
+    refuse_if(start["settings"] != settings, message, "settings", start["settings"])
+    message = "is not where the settings take noise from"
+    noise = "system" if train.noise_seed is None else "recorded"
+    refuse_if(start["noise"] != noise, message, "noise", start["noise"])
+    message = "does not say once that it was trained on this data, on these terms"
+    refuse_if([line["terms"] for line in data] != [train.data.model_dump()], message, "data")
+    message = "counts authors where points are protected, or the reverse"
+    by_author = train.privacy is not None and train.privacy.unit == "author"
+    with_authors = [line["authors"] is not None for line in data]
+    refuse_if(with_authors != [by_author], message, "data.authors")
+    message = "the run was warm-started, and its ledger does not say so once, or the reverse"
+    sources = [line["source"] for line in ran.events("init")]
+    refuse_if(sources != ([] if train.init is None else [train.init]), message, "init", train.init)
+    message = "these weights are not the ones that this training ended with"
+    refuse_if([line["weights"] for line in ran.events("end")] != [weights], message, "weights")
     return start
 
 
@@ -451,9 +438,7 @@ def unaccounted(history: list[Ledger], missed: JsonObject) -> list[str]:
         f"the {line['stage']} {line['source']} was made from protected text without accounting"
         for line in reads
     ]
-    states = [state for ledger in history for state in ledger.states()]
-    names = sequences(history)
-    if len(set(states)) < len(states) or len(set(names)) < len(names):
+    if noise_drawn_twice(history):
         reasons.append("the same noise was drawn twice")
     *starts, ran = history
     reasons += [reason for start in starts for reason in on_other_terms(start, ran)]

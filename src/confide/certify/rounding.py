@@ -8,12 +8,11 @@ larger group is weaker, so nothing that is certified becomes false.
 
 import math
 
+from confide.certify.review import RATES
 from confide.files.jsons import JsonObject
 
 STEPS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)  # of every power of ten
 NOTE = "bounds alone, rounded up to a public grid; exact counts stay where the text is"
-BOUNDS = ("gamma_upper", "delta2_upper", "gamma_literal_upper", "doubled_literal_upper")
-RATES = ("gamma", "delta2", "gamma_literal", "doubled_literal")
 OFTEN = (
     "multiplicity",
     "multiplicity_distinct",
@@ -38,7 +37,7 @@ def count_up(value: int | None) -> int | None:
 
 def released_neighbours(measured: JsonObject) -> JsonObject:
     """neighbours.json without rates as measured, counts and labels."""
-    bounds = {name: rate_up(measured.get(name)) for name in BOUNDS}
+    bounds = {f"{rate}_upper": rate_up(measured.get(f"{rate}_upper")) for rate in RATES}
     literal = max(2, (measured.get("literal") or {}).get("points", 2))
     known = measured["gamma_upper"] is not None
     return (

@@ -10,7 +10,7 @@ texts of a second model of the same corpus, whose claims add up (`confide spend`
 from pathlib import Path
 from typing import Any
 
-from confide.certify.certificate import sealed
+from confide.certify.certificate import check_seal, sealed
 from confide.errors import InputError
 from confide.files.io import read_json, sha256
 from confide.specs import MixSpec, SynthesisSpec
@@ -130,8 +130,7 @@ def certificate_of_files(
     """
     check_declared(asked, None)
     certified: Json = read_json(certificate)
-    if sealed(certified)["seal"] != certified["seal"]:
-        raise InputError("was altered: its seal does not match", file=certificate, key="seal")
+    check_seal(certified, certificate)
     used = (("model", model), ("config", model.with_name(CONFIG)), ("tokenizer", tokenizer))
     for name, path in used:
         if sha256(path) not in {entry["sha256"] for entry in certified["files"].get(name, [])}:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from confide.dp.accounting.curves import Relation
 from confide.dp.accounting.price import agree, epsilon, price, rounded_up
-from confide.dp.ledger import Ledger, sequences
+from confide.dp.ledger import Ledger, noise_drawn_twice
 from confide.errors import InputError
 from confide.types import AnyRelease
 
@@ -204,10 +204,7 @@ def hopeless(models: Sequence[Model], name: str) -> str | None:
     if name == "secret_missed" and len({model.dedup for model in models}) > 1:
         return COPIES
     ledgers = {ledger.head: ledger for model in models for ledger in model.history or ()}
-    states = [state for ledger in ledgers.values() for state in ledger.states()]
-    names = sequences(ledgers.values())
-    again = len(set(states)) < len(states) or len(set(names)) < len(names)
-    return TWICE if again else None
+    return TWICE if noise_drawn_twice(ledgers.values()) else None
 
 
 def shared_by(models: Sequence[Model]) -> list[str]:

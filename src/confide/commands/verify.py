@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from confide.certify.certificate import VERSION, certificate, sealed
+from confide.certify.certificate import VERSION, certificate, check_seal
 from confide.certify.texts import KIND, certificate_of_texts, check_declared, header
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
@@ -130,8 +130,7 @@ def verified_texts(path: Path, folders: list[Path]) -> list[str]:
     own claims.
     """
     stated = read_file(path, TextsFile)
-    if sealed(stated)["seal"] != stated["seal"]:
-        raise InputError("was altered: its seal does not match", file=path, key="seal")
+    check_seal(stated, path)
     name = stated["model"]["certificate"]
     places = [folder / name for folder in (path.parent, *folders)]
     place = next(filter(isfile, [*places, path.with_name(Path(name).name)]), None)
@@ -203,8 +202,7 @@ def read(path: Path) -> dict[str, Any]:
     if certified.get("version") != VERSION:
         message = f"is of another version than {VERSION}"
         raise InputError(message, file=path, key="version", value=certified.get("version"))
-    if sealed(certified)["seal"] != certified["seal"]:
-        raise InputError("was altered: its seal does not match", file=path, key="seal")
+    check_seal(certified, path)
     return read_file(path, SealedFile)
 
 

@@ -195,15 +195,11 @@ def conversations(params: Params) -> Iterator[Problem]:
                 f"source {corpus.template}, control template"
             )
             yield Problem(("datasets", name, "tokenizer"), dataset.tokenizer, message)
-    readers = (
-        ("tokenizers", "corpus"),
-        ("pipelines", "entities"),
-        ("domain_policies", "corpus"),
-        ("word_lists", "corpus"),
-    )
-    for block, field in readers:
+    for block, field, target in REFERENCES:
+        if target != "corpora" or block == "datasets":
+            continue
         for name, spec in getattr(params, block).items():
-            if (corpus_name := getattr(spec, field, None)) in chats:
+            if (corpus_name := getattr(spec, field)) in chats:
                 message = "is of conversations, which only datasets read"
                 yield Problem((block, name, field), corpus_name, message)
 

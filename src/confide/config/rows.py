@@ -61,9 +61,9 @@ def packed(params: Params) -> Iterator[Problem]:
     for name, row in params.runs.items():
         if params.datasets[row.dataset].pack is None or row.method not in METHODS:
             continue
-        recipe = params.recipes[row.recipe]
-        privacy = params.privacy[row.privacy] if row.privacy is not None else None
-        if (why := obstacle(METHODS[row.method].kinds(recipe), recipe, privacy)) is not None:
+        steps = steps_of(params, row.method, row.recipe)
+        why = obstacle(steps, params.recipes[row.recipe], budget_of(params, row))
+        if why is not None:
             yield Problem(("runs", name, "dataset"), row.dataset, f"is packed: {why}")
 
 

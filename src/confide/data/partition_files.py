@@ -32,11 +32,6 @@ LEARNED = {"learned": np.bool_}  # of both files, where some tokens alone are sc
 SHARE = "share"  # key of the metadata of a file that holds a share of the points alone
 
 
-def write_partition(partition: Partition, original: Path, redacted: Path) -> None:
-    """Write both files, each whole or not at all."""
-    write_partitions([partition], original, redacted)
-
-
 def write_partitions(
     parts: Iterable[Partition], original: Path, redacted: Path, share: str | None = None
 ) -> None:

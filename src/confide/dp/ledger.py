@@ -11,7 +11,7 @@ Certificates are priced from this file alone.
 import hashlib
 import re
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
@@ -473,6 +473,8 @@ def check_sequence(release: Release, before: Mapping[str, Release]) -> None:
         raise ValueError("correlated noise goes on with other settings than it began with")
 
 
-def sequences(ledgers: Iterable[Ledger]) -> list[str]:
-    """The digests that name the sequences of correlated noise, once for each ledger."""
-    return [name for ledger in ledgers for name in ledger.sequences()]
+def noise_drawn_twice(ledgers: Collection[Ledger]) -> bool:
+    """Whether two lines of noise, or two sequences of correlated noise, are the same."""
+    states = [state for ledger in ledgers for state in ledger.states()]
+    sequences = [name for ledger in ledgers for name in ledger.sequences()]
+    return len(set(states)) < len(states) or len(set(sequences)) < len(sequences)

@@ -351,8 +351,7 @@ class Cursor(Lines):
             raise Unlike
         counts = doubled // 2
         firsts = np.cumsum(counts) - counts
-        within = np.arange(int(counts.sum())) - np.repeat(firsts, counts)
-        opened = np.repeat(self.next, counts) + 2 * within
+        opened = arrays.runs(self.next, doubled)[::2]
         label = Field(self.quoted[opened] + 1, self.quoted[opened + 1])
         end, comma = self.number(label.start - 2)
         start, bracket = self.number(comma - 1)

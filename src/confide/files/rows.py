@@ -31,8 +31,8 @@ FIELDS: dict[str, Any] = {
     **dict.fromkeys(("key", "text", "doc", "split", "path"), str),
     **dict.fromkeys(("domain", "owner"), str | None),
     "gold": Spans,
-    "canary": int | None,
-    "answers": list[tuple[int, int]] | None,
+    "canary": int | None,  # index into the planted canaries
+    "answers": list[tuple[int, int]] | None,  # ranges of assistants' turns
 }
 # Fields that only some points have, and what they are elsewhere.
 OPTIONAL: dict[str, Any] = {"answers": None}

@@ -39,7 +39,6 @@ BUFFER = re.compile(r"h\.\d+\.attn\.(?:masked_)?bias")
 FLOATS = ("F16", "BF16", "F32", "F64")
 HEAD = "lm_head.weight"
 TOKENS = "wte.weight"
-Shapes = dict[str, tuple[int, ...]]
 
 
 class GPT2File(File):

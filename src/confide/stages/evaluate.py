@@ -1,6 +1,7 @@
 """Measure a trained model on held-out points, as they were and masked: perplexity, accuracy."""
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from confide.train.evaluation import (
     backoff,
     by_author,
     evaluate_points,
-    redacted_unigram,
     reference_points,
     score,
     summary,
@@ -63,7 +63,15 @@ def evaluate(
     marked = scores.marked(original_view.private)
     ppl_marked = summary(scores, marked)["ppl_private"]
     masked = evaluate_points(network, redacted_view, redacted_view.private, held_out, device)
-    shape = (original_view, partition.secret, train, held_out, size, network.bos)
+    reference = partial(
+        reference_points,
+        original_view,
+        mask=partition.secret,
+        train=train,
+        points=held_out,
+        vocab_size=size,
+        end=network.bos,
+    )
     is_made, characters = described(points, partition)
     real = train[~is_made[train]]
     first = some(real[~partition.copy[real]])
@@ -75,8 +83,8 @@ def evaluate(
         "points": len(held_out),
         **summary(scores, secret),
         "bits_per_character": bits(scores, characters[held_out]),
-        **reference_points(*shape),
-        "ppl_unigram_redacted": redacted_unigram(redacted_view, *shape),
+        **reference(),
+        "ppl_unigram_redacted": reference(counted=redacted_view)["ppl_unigram_public"],
         "ppl_masked": masked["ppl"],
         "ppl_masked_public": masked["ppl_public"],
         "marked_share": share_of(original_view, train),

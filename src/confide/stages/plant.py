@@ -44,7 +44,7 @@ MAX_DIGITS = 18  # of a 64-bit integer
 LABEL = "audit"  # of an audit canary's secret
 
 
-Maker = Callable[[], JsonObject | None]  # of the fields of a Point
+Maker = Callable[[], JsonObject | None]  # of the fields of a point
 
 
 class Template(NamedTuple):
@@ -130,7 +130,7 @@ def _new_tokens(count: int, taken: list[str], tokenizer: Path | None) -> list[st
 
 
 def _audit_canary(name: str, audit: JsonObject, index: int) -> JsonObject | None:
-    """Fields of an audit canary's Point; None for one that its coin leaves out."""
+    """Fields of an audit canary's point; None for one that its coin leaves out."""
     secret = audit["secrets"][index]
     coin = audit["coins"][index]
     if name == "inclusion" and not coin:
@@ -156,7 +156,7 @@ def scored_behind(template: Template) -> list[tuple[int, int]]:
 def _canary(
     facts: JsonObject, index: int, copy: int, answers: list[tuple[int, int]] | None = None
 ) -> JsonObject:
-    """Fields of one planted Point."""
+    """Fields of one planted point."""
     text = facts["prefix"] + facts["secrets"][index] + facts["suffix"]
     start = len(facts["prefix"])
     gold = [(start, start + facts["digits"], facts["label"], 1.0)]

@@ -23,7 +23,7 @@ from numpy.random import Generator, default_rng
 
 from confide import models
 from confide.attacks.membership.members import choose, first_occurrences, tokens_of
-from confide.attacks.membership.membership import FEWEST
+from confide.attacks.membership.membership import FEWEST, members_of
 from confide.attacks.membership.scores import secret_log_probs
 from confide.attacks.membership.shadows import Shadows, assignment, first_lines, holders, write
 from confide.attacks.statistics.scoring import view_of
@@ -91,7 +91,7 @@ def shadows(
     rng = default_rng([spec.seed, 1])
     secrets = first_occurrences(points, [spec.label])
     chosen = choose(secrets, spec.limit, default_rng(spec.seed))
-    member = np.array([candidate.member for candidate in chosen], dtype=bool)
+    member = members_of(chosen)
     if member.sum() < FEWEST:
         message = f"has fewer than {FEWEST} members or non-members"
         raise InputError(message, file=points, key="label", value=spec.label)

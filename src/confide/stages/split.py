@@ -141,7 +141,7 @@ def _within(spans: list[Span], first: int, start: int, end: int) -> Iterator[Spa
 def points(
     spec: SplitSpec, record: Record, counts: dict[str, int], seen: Counter[str]
 ) -> list[dict[str, Any]]:
-    """Fields of each Point of a record.
+    """Fields of each point of a record.
 
     `counts`: points so far of documents that may come again; `seen`: of each split.
     """

@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from confide.certify.certificate import sealed
-from confide.errors import InputError
+from confide.certify.certificate import check_seal
 from confide.files.io import read_bytes, read_file, read_json, read_jsonl, write_json
 from confide.files.jsons import JsonObject
 from confide.output.escaping import say
@@ -195,8 +194,7 @@ def registration(client: "MlflowClient", name: str, run: str, study: str, result
     if not is_bounded(certificate) or not passes(path, results / "studies" / study):
         withdraw(client, model, run)
         return False
-    if sealed(certificate)["seal"] != certificate.get("seal"):
-        raise InputError("was altered: its seal does not match", file=path, key="seal")
+    check_seal(certificate, path)
     register(client, model, run, CERTIFICATE, {"study": study, **claimed(certificate)})
     return True
 

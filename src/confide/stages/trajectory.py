@@ -42,7 +42,6 @@ def trajectory(
         device=device_of(spec.device),
         points=points,
         canaries=canaries,
-        shadows=None,
         reference=reference,
         as_trained=True,
     )

@@ -131,14 +131,12 @@ def examples(
 def sides(partition: Partition, docs: Sequence[str], file: Path) -> tuple[np.ndarray, np.ndarray]:
     """Points (m,) of the test split and (n,) of the train split; nothing planted, no later copy."""
     own = ~np.array([is_planted(doc) for doc in docs], bool) & ~partition.copy
-    found = [
-        np.flatnonzero(own & (partition.split == SPLITS.index(split)))
-        for split in ("test", "train")
-    ]
-    for split, some in zip(("test", "train"), found, strict=True):
-        if not len(some):
+    points = {}
+    for split in ("test", "train"):
+        points[split] = np.flatnonzero(own & (partition.split == SPLITS.index(split)))
+        if not len(points[split]):
             raise InputError("no points in this split", file=file, key="split", value=split)
-    return found[0], found[1]
+    return points["test"], points["train"]
 
 
 def chosen(points: np.ndarray, limit: int, rng: np.random.Generator) -> np.ndarray:
@@ -162,25 +160,21 @@ def retold(text: Text, tokenizer: Tokenizer) -> Text:
 
 def real(partition: Partition, points: np.ndarray, strings: list[str]) -> Text:
     """Points as they were."""
-    names = [None if number < 0 else partition.domains[number] for number in partition.domain]
-    return Text(
-        partition.original,
-        points,
-        [strings[point] for point in points],
-        [names[point] for point in points],
-    )
+    shown = [strings[point] for point in points]
+    return Text(partition.original, points, shown, domains_of(partition, points))
 
 
 def masked(partition: Partition, points: np.ndarray, tokenizer: Tokenizer) -> Text:
     """The same points as the policy leaves them."""
-    names = [None if number < 0 else partition.domains[number] for number in partition.domain]
     view = partition.redacted
-    return Text(
-        view,
-        points,
-        [tokenizer.decode(view[point]) for point in points],
-        [names[point] for point in points],
-    )
+    shown = [tokenizer.decode(view[point]) for point in points]
+    return Text(view, points, shown, domains_of(partition, points))
+
+
+def domains_of(partition: Partition, points: np.ndarray) -> list[str | None]:
+    """The domain of each point."""
+    names = [*partition.domains, None]  # -1 is the last one
+    return [names[number] for number in partition.domain[points].tolist()]
 
 
 def from_strings(

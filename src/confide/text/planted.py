@@ -34,7 +34,7 @@ def planted_point(
     canary: int | None = None,
     answers: list[tuple[int, int]] | None = None,
 ) -> dict[str, Any]:
-    """Fields of the one Point of a planted document.
+    """Fields of the one point of a planted document.
 
     answers: the ranges of it that are scored where only assistants' turns are; None: all of it.
     """

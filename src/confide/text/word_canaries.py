@@ -108,7 +108,7 @@ def draw(
 
 
 def canary_point(facts: dict[str, Any], index: int, copy: int) -> dict[str, Any]:
-    """Fields of one planted Point; all of its text is gold."""
+    """Fields of one planted point; all of its text is gold."""
     canary = facts["canaries"][index]
     gold = [(0, len(canary["text"]), facts["label"], 1.0)]
     doc = canary_doc(index, copy)

@@ -151,34 +151,6 @@ def by_author(scores: Scores, owner: np.ndarray, train: np.ndarray) -> list[dict
     return rows
 
 
-def redacted_unigram(
-    redacted: View,
-    view: View,
-    mask: np.ndarray,
-    train: np.ndarray,
-    points: np.ndarray,
-    vocab_size: int,
-    end: int,
-) -> float | None:
-    """Perplexity of the public tokens of `points` by the frequency of tokens in the redacted text
-    of the points `train`.
-
-    What a model must beat to be of any use: anybody may have this one, for it is made of what
-    redaction leaves. Judged by public tokens alone (`mask`, (T,) of `view`, marks the others), for
-    a private model is kept from learning the rest.
-    """
-    perplexities = reference_points(
-        view,
-        mask=mask,
-        train=train,
-        points=points,
-        vocab_size=vocab_size,
-        end=end,
-        counted=redacted,
-    )
-    return perplexities["ppl_unigram_public"]
-
-
 def reference_points(
     view: View,
     mask: np.ndarray,
@@ -193,7 +165,9 @@ def reference_points(
     points `train` (each once more). Both look at what is learned alone, where a view says so.
 
     Every point ends with the token `end`, which is never private, as in training. `counted`: the
-    view that is counted.
+    view whose tokens are counted, if it is another one. What the redacted view gives for public
+    tokens a model must beat to be of any use: anybody may have that, for it is made of what
+    redaction leaves, and a private model is kept from learning the rest.
     """
     source = view if counted is None else counted
     counts = np.ones(vocab_size)

@@ -122,10 +122,7 @@ def leave_one_out(scores: np.ndarray, seen: np.ndarray) -> dict[str, float | Non
 def _on_one(scores: np.ndarray, seen: np.ndarray, model: int) -> dict[str, Any]:
     """The attack's success on one shadow model by the others, without its complement."""
     rest = np.arange(len(scores)) // 2 != model // 2
-    fitted = moments(scores[rest], seen[rest])
-    fair = calibrated(scores[model], scores[rest])
-    ratio = log_ratio(fair, fitted)
-    offline = distance(fair, fitted)
+    ratio, offline = _statistics(scores[model], scores[rest], seen[rest])
     member = seen[model]
     return {
         "shadow_auc": auc(ratio[member], ratio[~member]),

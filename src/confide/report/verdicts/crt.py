@@ -20,6 +20,7 @@ from confide.report.verdicts.evidence import (
     Study,
     Verdict,
     above_level,
+    above_ratio,
     below,
     between,
     decide,
@@ -72,8 +73,8 @@ def missed(study: Study, row: str) -> Verdict:
     whole = math.log2(study.metric(row, "exposure", "candidates", gamma))
     evidence = (
         f"γ = {gamma:g}: largest exposure {between(exposures.values())} of {show(whole)} bits, "
+        f"by chance up to {show(chance)}"
     )
-    evidence += f"by chance up to {show(chance)}"
     if gamma == 0:
         return Verdict(APART, f"{evidence}: the policy was made to miss nothing")
     if min(exposures.values()) >= whole - EXTRACTED:
@@ -86,17 +87,16 @@ def missed(study: Study, row: str) -> Verdict:
 def perfect(study: Study, row: str) -> Verdict:
     """Canaries of a row whose policy was made to miss nothing, against the band of unseen ones."""
     gamma = min(study.gammas(row))
-    columns = {end: f"exposure_{end}" for end in ("mean", "max")}
-    values = {end: study.number(row, column, gamma) for end, column in columns.items()}
-    high = {end: study.number(row, f"exposure_null_{end}_high", gamma) for end in columns}
+    ends = ("mean", "max")
+    values = {end: study.number(row, f"exposure_{end}", gamma) for end in ends}
+    high = {end: study.number(row, f"exposure_null_{end}_high", gamma) for end in ends}
     evidence = f"γ = {gamma:g}: " + "; ".join(
-        f"{end} {show(values[end])} bits, by chance up to {show(high[end])}" for end in columns
+        f"{end} {show(values[end])} bits, by chance up to {show(high[end])}" for end in ends
     )
     if gamma > 0:
         return Verdict(APART, f"{evidence}: the policy was made to miss some")
     samples = [
-        above_level(study, row, column, level=high[end], gamma=gamma)
-        for end, column in columns.items()
+        above_level(study, row, f"exposure_{end}", level=high[end], gamma=gamma) for end in ends
     ]
     return below(samples, evidence, far=UNLIKELY)
 
@@ -177,7 +177,7 @@ def membership(study: Study, prefix: str, group: str = "") -> Verdict:
     Form tells them without a model, or to one that never saw the secrets.
     """
     row = f"{prefix}crt"
-    gammas = study.gammas(f"{prefix}crt")
+    gammas = study.gammas(row)
     open_row = f"{prefix}nonprivate"
     blind = study.metric(row, "membership", f"{group}blind_ngram_auc")
     value, low, high = (
@@ -187,11 +187,12 @@ def membership(study: Study, prefix: str, group: str = "") -> Verdict:
     band = study.metric(row, "membership", f"{group}auc_null_high")
     open_ = [study.metric(open_row, "membership", f"{group}auc{end}") for end in ("", "_low")]
     ignorant = _ignorant(study, f"{prefix}redacted", f"{group}auc")
-    evidence = f"AUC {between(value)} at γ = {between(gammas)}; by guessing up to {show(band)}; "
-    evidence += f"a baseline without the model {show(blind)}; "
-    evidence += (
-        f"a model that never saw a secret {show(ignorant)}; " if ignorant is not None else ""
+    evidence = (
+        f"AUC {between(value)} at γ = {between(gammas)}; by guessing up to {show(band)}; "
+        f"a baseline without the model {show(blind)}; "
     )
+    if ignorant is not None:
+        evidence += f"a model that never saw a secret {show(ignorant)}; "
     word = guessing(
         value,
         low=low,
@@ -207,9 +208,9 @@ def _ignorant(study: Study, row: str, auc: str) -> float | None:
     """The AUC of a model of redacted text whose policy missed no secret, if there is one."""
     gamma = min(study.gammas(row))
     missed = [run["gamma_measured"] for run in study.rows(row, gamma)]
-    return (
-        None if None in missed or max(missed) > 0 else study.metric(row, "membership", auc, gamma)
-    )
+    if None in missed or max(missed) > 0:
+        return None
+    return study.metric(row, "membership", auc, gamma)
 
 
 def utility(study: Study, prefix: str, column: str) -> Verdict:
@@ -221,11 +222,13 @@ def utility(study: Study, prefix: str, column: str) -> Verdict:
     rows = f"{prefix}crt", f"{prefix}dpsgd"
     epsilon_crt, epsilon_dpsgd = study.numbers(rows, "epsilon_bayesian")
     crt, dpsgd = study.numbers(rows, column)
-    evidence = f"test perplexity {show(crt)} against {show(dpsgd)}"
-    evidence += f" at a Bayesian ε of {show(epsilon_crt)} and {show(epsilon_dpsgd)}"
+    evidence = (
+        f"test perplexity {show(crt)} against {show(dpsgd)} at a Bayesian ε of "
+        f"{show(epsilon_crt)} and {show(epsilon_dpsgd)}"
+    )
     if epsilon_crt >= epsilon_dpsgd:
         return Verdict(APART, evidence)
-    return below([_margin(ratios(study, rows, column), SAME)], evidence, far=FAR)
+    return below([above_ratio(ratios(study, rows, column), SAME)], evidence, far=FAR)
 
 
 def near_nonprivate(study: Study, prefix: str) -> Verdict:
@@ -235,9 +238,9 @@ def near_nonprivate(study: Study, prefix: str) -> Verdict:
     public = study.numbers(rows, "ppl_public")
     evidence = (
         f"test perplexity {show(crt)} against {show(nonprivate)} without protection, of public "
+        f"tokens {show(public[0])} against {show(public[1])}; a tenth more counts as near"
     )
-    evidence += f"tokens {show(public[0])} against {show(public[1])}; a tenth more counts as near"
-    return below([_margin(ratios(study, rows), ALMOST)], evidence, far=FAR)
+    return below([above_ratio(ratios(study, rows), ALMOST)], evidence, far=FAR)
 
 
 def transformers(study: Study, gpt2: str, lstm: str, others: str = "crt,dpsgd") -> Verdict:
@@ -260,11 +263,6 @@ def transformers(study: Study, gpt2: str, lstm: str, others: str = "crt,dpsgd") 
     return below(samples, evidence, far=FAR)
 
 
-def _margin(logs: list[float], ratio: float) -> list[float]:
-    """Logarithms of ratios, less that of the largest ratio that a claim allows."""
-    return [value - math.log(ratio) for value in logs]
-
-
 def amplified(study: Study) -> Verdict:
     """The printed example against the same budget for replacing a record.
 
@@ -281,8 +279,6 @@ def amplified(study: Study) -> Verdict:
     evidence = (
         f"ε' = 1, γ = 0.1: printed {PRINTED['epsilon']}, computed again {show(scaled)} "
         "(add-or-remove, γ known); "
-    )
-    evidence += (
         f"{show(honest)} for replacing a record, with γ bounded from {spec.labelled} labelled "
         "secrets"
     )

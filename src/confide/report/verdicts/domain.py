@@ -19,6 +19,7 @@ from confide.report.verdicts.evidence import (
     NotMeasured,
     Study,
     Verdict,
+    above_ratio,
     below,
     between,
     decide,
@@ -64,8 +65,10 @@ def leaks(study: Study, prefix: str, policy: str) -> Verdict:
             above += share.low > _errs(study, case)
             shares.append(share.value)
     before, after = (between(100 * value for value in values) for values in (base, shares))
-    evidence = f"leak rates {before} % without privacy, {after} % with the {policy} policy; "
-    evidence += f"{above} of {len(shares)} above the judges' false alarms (intervals)"
+    evidence = (
+        f"leak rates {before} % without privacy, {after} % with the {policy} policy; "
+        f"{above} of {len(shares)} above the judges' false alarms (intervals)"
+    )
     inside = above <= 0.05 * len(shares) and max(shares) < max(base)
     return Verdict(FAILS if not inside else HOLDS if is_telling else OPEN, evidence)
 
@@ -169,9 +172,8 @@ def cheaper(study: Study, first: str, second: str) -> Verdict:
     """Seconds of training of one row against half of another's; a tenth more counts as half."""
     seconds = study.numbers((first, second), "seconds")
     evidence = f"training takes {show(seconds[0])} s against {show(seconds[1])} s"
-    half = math.log(1.1 / 2)
-    logs = [value - half for value in ratios(study, (first, second), "seconds")]
-    return below([logs], evidence, far=FAR)
+    logs = ratios(study, (first, second), "seconds")
+    return below([above_ratio(logs, 1.1 / 2)], evidence, far=FAR)
 
 
 def best(study: Study, first: str, others: str) -> Verdict:
@@ -242,11 +244,8 @@ def saving(study: Study) -> Verdict:
     ppl = study.numbers(names[:2], "ppl")
     evidence = (
         f"JFT {show(jft)}; a schedule with noise for every update {show(every)} (perplexity "
-        f"{show(ppl[0])}), with noise for "
-    )
-    evidence += (
-        f"the updates that are noised {show(drawn)} (perplexity {show(ppl[1])}): the saving is "
-        "budget that is not used"
+        f"{show(ppl[0])}), with noise for the updates that are noised {show(drawn)} (perplexity "
+        f"{show(ppl[1])}): the saving is budget that is not used"
     )
     if every > (1 - SAVED / 2) * jft:
         return Verdict(FAILS, evidence)
@@ -261,8 +260,10 @@ def without_tokens(plain: Study, tokens: Study) -> Verdict:
     much = sum(bare.low > 2 * with_tokens.high for bare, with_tokens in pairs)
     before = between(100 * bare.value for bare, _ in pairs)
     after = between(100 * with_tokens.value for _, with_tokens in pairs)
-    evidence = f"non-private leak rates {before} % without tokens, {after} % with them; "
-    evidence += f"{much} of {len(pairs)} certainly more than doubled"
+    evidence = (
+        f"non-private leak rates {before} % without tokens, {after} % with them; "
+        f"{much} of {len(pairs)} certainly more than doubled"
+    )
     return decide(much == 0, evidence)
 
 
@@ -282,5 +283,6 @@ def ratio(study: Study, prefix: str) -> Verdict:
     sure = sum(low > 0.5 for _, low in areas)
     evidence = (
         f"AUC {between(auc for auc, _ in areas)}; surely above guessing for {sure} of {len(areas)} "
+        "pairs of prompts and judge (95 %)"
     )
-    return decide(sure > len(areas) / 2, evidence + "pairs of prompts and judge (95 %)", OPEN)
+    return decide(sure > len(areas) / 2, evidence, OPEN)

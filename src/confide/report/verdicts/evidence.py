@@ -76,15 +76,8 @@ class Study:
         return self.table[name, self._nearest(name, gamma)]
 
     def number(self, name: str, column: str, gamma: float | None = None) -> float:
-        """Mean over the seeds of a column of table.csv; NotMeasured where none of them has it.
-
-        Exposures that are estimates judge no claim.
-        """
-        rows = self.rows(name, gamma)
-        if column.startswith("exposure_"):
-            rows = [row for row in rows if row.get("exposure_estimated") is None]
-        values = (row.get(column) for row in rows)
-        return mean(values, f"{self.spec.study}: {name}.{column}")
+        """Mean over the seeds of a column of table.csv; NotMeasured where none of them has it."""
+        return mean_of(list(self.each(name, column, gamma).values()))
 
     @property
     def seeds(self) -> int:
@@ -92,7 +85,10 @@ class Study:
         return min(len({row["seed"] for row in rows}) for rows in self.table.values())
 
     def each(self, name: str, column: str, gamma: float | None = None) -> dict[int, float]:
-        """The same by seed; NotMeasured where none has it. Estimated exposures judge no claim."""
+        """A column of table.csv by seed; NotMeasured where none of them has it.
+
+        Exposures that are estimates judge no claim.
+        """
         exposures = column.startswith("exposure_")
         value_by_seed = {
             row["seed"]: float(value)
@@ -145,9 +141,16 @@ def decide(condition: bool, evidence: str, otherwise: str = FAILS) -> Verdict:
     return Verdict(HOLDS if condition else otherwise, evidence)
 
 
-def above_level(study: Study, name: str, column: str, level: float, gamma: float) -> list[float]:
+def above_level(
+    study: Study, name: str, column: str, level: float, gamma: float | None = None
+) -> list[float]:
     """By how much each seed of a row lies above a level."""
     return [value - level for value in study.each(name, column, gamma).values()]
+
+
+def above_ratio(logs: list[float], ratio: float) -> list[float]:
+    """Logarithms of ratios, less that of the largest ratio that a claim allows."""
+    return [value - math.log(ratio) for value in logs]
 
 
 def log_ratios(first: dict[int, float], second: dict[int, float]) -> list[float]:

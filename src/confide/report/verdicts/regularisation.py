@@ -21,6 +21,7 @@ from confide.report.verdicts.evidence import (
     PUBLISHED,
     Study,
     Verdict,
+    above_ratio,
     below,
     decide,
     mean,
@@ -41,6 +42,13 @@ def overlap(first: Estimate, second: Estimate) -> bool:
 
 def words_of(estimate: Estimate) -> str:
     return f"{show(estimate.value)} [{show(estimate.low)}, {show(estimate.high)}]"
+
+
+def listed(estimates: dict[str, Estimate]) -> str:
+    """Each of some methods' numbers behind its name."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {words_of(number)}" for name, number in estimates.items()
+    )
 
 
 def exposed(
@@ -87,23 +95,16 @@ def protected(study: Study, prefix: str, *, measure: Measure, unit: str) -> Verd
         measure(study, f"{prefix}_{name}", level) for name in ("nonprivate", "by_author")
     )
     by_kind = {kind: measure(study, f"{prefix}_{kind}", level) for kind in KINDS}
-    evidence = ", ".join(f"{kind} {words_of(estimate)}" for kind, estimate in by_kind.items())
+    own = by_kind.values()
     evidence = (
-        f"at validation perplexity {level:g}: {evidence} {unit}, none {words_of(plain)}, none with "
-        "batches of one author "
+        f"at validation perplexity {level:g}: {listed(by_kind)} {unit}, none {words_of(plain)}, "
+        f"none with batches of one author {words_of(alone)}"
     )
-    evidence += words_of(alone)
-    if not all(
-        estimate.high < plain.value and estimate.value < plain.low for estimate in by_kind.values()
-    ):
-        return Verdict(
-            OPEN if all(estimate.value < plain.value for estimate in by_kind.values()) else FAILS,
-            evidence,
-        )
-    return Verdict(
-        HOLDS if all(estimate.high < alone.low for estimate in by_kind.values()) else PUBLISHED,
-        evidence,
-    )
+    if all(number.high < plain.value and number.value < plain.low for number in own):
+        ahead = all(number.high < alone.low for number in own)
+        return Verdict(HOLDS if ahead else PUBLISHED, evidence)
+    lower = all(number.value < plain.value for number in own)
+    return Verdict(OPEN if lower else FAILS, evidence)
 
 
 def against_noise(study: Study) -> Verdict:
@@ -118,9 +119,8 @@ def against_noise(study: Study) -> Verdict:
 
 def tab_against_noise(study: Study) -> Verdict:
     """Canaries that come back at the lower of the perplexities, against what the paper calls DP."""
-    return _beside_noise(
-        study, study.spec.ppl_levels[-1], extracted, "canaries that come back", "%"
-    )
+    level = study.spec.ppl_levels[-1]
+    return _beside_noise(study, level, extracted, "canaries that come back", "%")
 
 
 def few_copies(study: Study) -> Verdict:
@@ -129,19 +129,17 @@ def few_copies(study: Study) -> Verdict:
     A small difference is one of two bits at most.
     """
     level = study.spec.ppl_levels[0]
-    rows = [f"writers_{kind}" for kind in KINDS]
-    noise, *own = (exposed(study, row, level, most=OFTEN) for row in ("writers_clip_noise", *rows))
-    evidence = ", ".join(
-        f"{kind} {words_of(estimate)}" for kind, estimate in zip(KINDS, own, strict=True)
-    )
+    noise = exposed(study, "writers_clip_noise", level, most=OFTEN)
+    by_kind = {kind: exposed(study, f"writers_{kind}", level, most=OFTEN) for kind in KINDS}
     evidence = (
-        f"at validation perplexity {level:g}, up to {OFTEN} copies: {evidence} bits, clip + noise "
-        f"(ε = ∞) {words_of(noise)}"
+        f"at validation perplexity {level:g}, up to {OFTEN} copies: {listed(by_kind)} bits, "
+        f"clip + noise (ε = ∞) {words_of(noise)}"
     )
-    if any(not overlap(_wider(estimate, BITS), noise) for estimate in own):
+    own = by_kind.values()
+    if any(not overlap(_wider(number, BITS), noise) for number in own):
         return Verdict(FAILS, evidence)
     near = _wider(Estimate(noise.value, low=noise.value, high=noise.value), BITS)
-    is_shown = all(near.low <= end <= near.high for estimate in own for end in estimate.ends)
+    is_shown = all(near.low <= end <= near.high for number in own for end in number.ends)
     return Verdict(HOLDS if is_shown else OPEN, evidence)
 
 
@@ -197,16 +195,14 @@ def _beside_noise(study: Study, level: float, measure: Measure, what: str, unit:
     """Regularisers against clipping with a little noise at a validation perplexity."""
     noise = measure(study, "writers_clip_noise", level)
     by_kind = {kind: measure(study, f"writers_{kind}", level) for kind in KINDS}
-    evidence = ", ".join(f"{kind} {words_of(estimate)}" for kind, estimate in by_kind.items())
     evidence = (
-        f"at validation perplexity {level:g}, {what}: {evidence} {unit}, clip + noise (ε = ∞) "
-        f"{words_of(noise)}"
+        f"at validation perplexity {level:g}, {what}: {listed(by_kind)} {unit}, "
+        f"clip + noise (ε = ∞) {words_of(noise)}"
     )
-    if all(estimate.high < noise.low for estimate in by_kind.values()):
+    if all(number.high < noise.low for number in by_kind.values()):
         return Verdict(HOLDS, evidence)
-    return Verdict(
-        OPEN if all(overlap(estimate, noise) for estimate in by_kind.values()) else FAILS, evidence
-    )
+    alike = all(overlap(number, noise) for number in by_kind.values())
+    return Verdict(OPEN if alike else FAILS, evidence)
 
 
 def fair(study: Study, prefix: str, other: str) -> Verdict:
@@ -215,14 +211,10 @@ def fair(study: Study, prefix: str, other: str) -> Verdict:
     It is of the change of perplexity.
     """
     gaps = {name: study.estimate(f"{prefix}_{name}", "author_gap") for name in (*KINDS, other)}
-    evidence = ", ".join(
-        f"{name.replace('_', ' ')} {words_of(estimate)}" for name, estimate in gaps.items()
-    )
     smaller = all(gaps[kind].high < gaps[other].low for kind in KINDS)
     larger = any(gaps[kind].low > gaps[other].high for kind in KINDS)
-    return Verdict(
-        HOLDS if smaller else FAILS if larger else OPEN, f"percentage points: {evidence}"
-    )
+    word = HOLDS if smaller else FAILS if larger else OPEN
+    return Verdict(word, f"percentage points: {listed(gaps)}")
 
 
 def quick(study: Study, prefix: str) -> Verdict:
@@ -245,12 +237,9 @@ def quick(study: Study, prefix: str) -> Verdict:
         f"; over the same batches {show(same[0])} and {show(same[1])} (printed 1.06 and 1.80, DP "
         "16.44)"
     )
-    return decide(
-        same[0] <= 1.15
-        and same[1] <= 1.8
-        and ratio_by_name["dpsgd"] > max(ratio_by_name[kind] for kind in KINDS),
-        evidence,
-    )
+    slowest = max(ratio_by_name[kind] for kind in KINDS)
+    as_printed = same[0] <= 1.15 and same[1] <= 1.8 and ratio_by_name["dpsgd"] > slowest
+    return decide(as_printed, evidence)
 
 
 def hidden(study: Study, prefix: str) -> Verdict:
@@ -260,13 +249,9 @@ def hidden(study: Study, prefix: str) -> Verdict:
     """
     names = ("nonprivate", *KINDS)
     shares = {name: study.estimate(f"{prefix}_{name}", "author_inference") for name in names}
-    evidence = ", ".join(
-        f"{name} {words_of(estimate.times(100))}" for name, estimate in shares.items()
-    )
-    return decide(
-        all(shares[kind].high < shares["nonprivate"].low for kind in KINDS),
-        f"per cent of held-out texts: {evidence}",
-    )
+    per_cent = {name: share.times(100) for name, share in shares.items()}
+    less = all(shares[kind].high < shares["nonprivate"].low for kind in KINDS)
+    return decide(less, f"per cent of held-out texts: {listed(per_cent)}")
 
 
 def equal_utility(study: Study, prefix: str) -> Verdict:
@@ -276,6 +261,4 @@ def equal_utility(study: Study, prefix: str) -> Verdict:
         f"{show(value)} ({name})" for name, value in ppl.items()
     )
     logs = [ratios(study, (f"{prefix}_{kind}", f"{prefix}_nonprivate")) for kind in KINDS]
-    return below(
-        [[value - math.log(1.1) for value in values] for values in logs], evidence, far=FAR
-    )
+    return below([above_ratio(values, 1.1) for values in logs], evidence, far=FAR)

@@ -19,6 +19,7 @@ from confide.report.verdicts.evidence import (
     NotMeasured,
     Study,
     Verdict,
+    above_level,
     below,
     between,
     decide,
@@ -58,24 +59,20 @@ def canaries(study: Study, honest: str, published: str, nonprivate: str) -> Verd
     means = {name: study.number(name, "exposure_mean") for name in (honest, published)}
     most = {name: study.number(name, "exposure_max") for name in means}
     high = [study.number(honest, f"exposure_null_{end}_high") for end in ("mean", "max")]
+    open_ = study.number(nonprivate, "exposure_max")
     inside = {name: means[name] <= high[0] and most[name] <= high[1] for name in means}
     evidence = (
         f"mean / largest exposure {show(means[honest])} / {show(most[honest])} at a certified ε, "
-    )
-    evidence += (
         f"{show(means[published])} / {show(most[published])} as published; by chance up to "
-        f"{show(high[0])} / {show(high[1])}"
+        f"{show(high[0])} / {show(high[1])}; largest without protection {show(open_)}"
     )
-    open_ = study.number(nonprivate, "exposure_max")
-    evidence += f"; largest without protection {show(open_)}"
     if any(inside.values()) and open_ <= high[1]:
         return Verdict(OPEN, evidence)
     word = HOLDS if inside[honest] else PUBLISHED if inside[published] else FAILS
-    ends = {"exposure_mean": high[0], "exposure_max": high[1]}
+    row = published if word == PUBLISHED else honest
     samples = [
-        [value - level for value in study.each(row, column).values()]
-        for row in [published if word == PUBLISHED else honest]
-        for column, level in ends.items()
+        above_level(study, row, f"exposure_{end}", level)
+        for end, level in zip(("mean", "max"), high, strict=True)
     ]
     return Verdict(word, evidence, p_of(samples))
 
@@ -94,9 +91,9 @@ def private_tokens(study: Study) -> Verdict:
     honest = study.number("sdp_wikitext_selective", "ppl_private")
     evidence = (
         f"as published {show(published)}, a uniform guess {show(guess)}; "
-        f"anonymised {show(raw)} raw, {show(fair)} with a fair guess "
+        f"anonymised {show(raw)} raw, {show(fair)} with a fair guess behind each mask; "
+        f"at a certified ε and a clip that learns {show(honest)}"
     )
-    evidence += f"behind each mask; at a certified ε and a clip that learns {show(honest)}"
     word = HOLDS if published < min(guess, fair) else PUBLISHED if published < raw else FAILS
     level = math.log(raw if word == PUBLISHED else min(guess, fair))
     each = study.each("sdp_wikitext_published", "ppl_private").values()
@@ -146,10 +143,8 @@ def membership(study: Study, nonprivate: str, selective: str) -> Verdict:
         auc["of one form"][0] > max(0.5, blind["of one form"])
         and auc["as published"][0] > blind["as published"]
     )
-    return Verdict(
-        PUBLISHED if word == HOLDS and not memory else word,
-        f"{evidence}; by guessing up to {show(band)}",
-    )
+    word = PUBLISHED if word == HOLDS and not memory else word
+    return Verdict(word, f"{evidence}; by guessing up to {show(band)}")
 
 
 def unsuccessful(study: Study, nonprivate: str) -> Verdict:
@@ -159,7 +154,7 @@ def unsuccessful(study: Study, nonprivate: str) -> Verdict:
     """
     accuracies = study.each(nonprivate, "mia_accuracy")
     evidence = f"balanced accuracy {between(accuracies.values())}; printed up to {LITTLE}"
-    return below([[value - LITTLE for value in accuracies.values()]], evidence, far=0.1)
+    return below([above_level(study, nonprivate, "mia_accuracy", LITTLE)], evidence, far=0.1)
 
 
 def gap(sparse: Study, dense: Study, sparse_prefix: str, dense_prefix: str) -> Verdict:
@@ -221,9 +216,8 @@ def safer(study: Study, first: str, second: str, kind: str = "exposure") -> Verd
     evidence = f"{words} at validation perplexity {show(level)}: " + ", ".join(
         f"{row} {show(mean_of([each[seed] for seed in seeds]))}" for row, each in values.items()
     )
-    return below(
-        [[values[first][seed] - values[second][seed] for seed in seeds]], evidence, math.inf
-    )
+    differences = [values[first][seed] - values[second][seed] for seed in seeds]
+    return below([differences], evidence, far=math.inf)
 
 
 def _middle(results: list[Result], kind: str) -> float | None:
