@@ -145,7 +145,11 @@ def test_texts_of_a_trained_model(
     rows = list(read_jsonl(tmp_path / "a"))
     assert [row["prompt"] for row in rows] == ["my code"] * 2 + ["I wait"] * 2
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    assert "4 texts" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "4 texts" in told and "epsilon = infinity" in told
+    (tmp_path / "run/certificate.json").write_text("{}")
+    generate(tmp_path / "run", output=tmp_path / "with", **options)
+    assert "epsilon" not in capsys.readouterr().out
     with pytest.raises(InputError, match="exists"):
         generate(tmp_path / "run", output=tmp_path / "a", **options)
     with pytest.raises(InputError, match="--tokenizer"):

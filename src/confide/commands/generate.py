@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from confide import models
+from confide.commands.verify import CERTIFICATE
 from confide.errors import InputError
 from confide.files.io import read_bytes, write_jsonl
 from confide.models.generation import ending, uniforms
@@ -21,6 +22,10 @@ from confide.specs import SamplingSpec, parse
 from confide.text.tokenizer import Tokenizer, load
 from confide.train.job import device_of
 
+UNCERTIFIED = (
+    "no certificate stands beside the model, so nothing is claimed of these texts "
+    "(epsilon = infinity); texts with a claim: confide synthesize"
+)
 TOGETHER = 1024  # texts that are asked for at once, and written
 
 
@@ -63,6 +68,8 @@ def generate(
         output, texts(network, loaded_tokenizer, repeated_prompts, spec=spec, seed=seed)
     )
     say(f"{output}: {text_count:,} texts")
+    if not (model / CERTIFICATE).is_file():
+        say(UNCERTIFIED)
 
 
 def opened(folder: Path, file: Path | None, device: str) -> tuple[models.LanguageModel, Tokenizer]:
