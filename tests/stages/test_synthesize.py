@@ -87,6 +87,7 @@ def test_texts_are_a_corpus_with_their_origin_and_a_certificate(
     assert stated["claims"] == certified["claims"]
     assert stated["drawn"]["drawn"] >= 20
     verify(project / "texts.jsonl.certificate.json")
+    verify(project / "texts.jsonl")  # the texts stand for their certificate
     assert "holds for texts.jsonl" in capsys.readouterr().out
 
 

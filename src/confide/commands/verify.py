@@ -48,7 +48,8 @@ def verify(
 ) -> None:
     """Print what holds; InputError names the first field that does not.
 
-    certificate_file: certificate.json of a model, trained here or released, or its folder.
+    certificate_file: certificate.json of a model, trained here or released, or its folder; or texts
+    that have their certificate beside them.
     root: folder below which files are looked for; without it the certificate's own folder and all
     folders above.
     key: public key of who must have signed the attestation.
@@ -81,8 +82,11 @@ def verify(
 
 
 def certificate_in(place: Path) -> Path:
-    """The certificate that is meant: the file itself, or the one of its folder."""
-    return place / CERTIFICATE if place.is_dir() else place
+    """The certificate that is meant: the file itself, that of a folder, or that of texts."""
+    of_texts = place.with_name(f"{place.name}.{CERTIFICATE}")
+    if place.is_dir():
+        return place / CERTIFICATE
+    return of_texts if of_texts.is_file() else place
 
 
 def verified(certificate_file: Path, *, key: Path | None = None) -> dict[str, Any]:
