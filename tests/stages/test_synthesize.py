@@ -145,6 +145,14 @@ def test_what_was_begun_otherwise_is_not_continued(
         made(project, temperature=2.0)
 
 
+def test_a_damaged_line_of_what_was_begun_is_named(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    drawing.Begun(begun, "key").add({"part": 0})
+    begun.write_bytes(begun.read_bytes() + b'{"part": \n{"part": 0}\n')
+    with pytest.raises(InputError, match="begun:3: is damaged; delete the file"):
+        drawing.Begun(begun, "key")
+
+
 def test_a_mix_has_the_shares_and_lengths_that_were_asked_for(project: Path) -> None:
     mix = mix_of(
         project,

@@ -64,10 +64,17 @@ def line_of(row: dict[str, Any]) -> bytes:
 def rows_of(file: Path, key: str) -> list[dict[str, Any]]:
     """The rows of such a file; InputError where it was begun otherwise."""
     whole = read_bytes(file).split(b"\n")[:-1]  # a line without an end was being written
-    if not whole or orjson.loads(whole[0]) != {"key": key}:
+    rows = []
+    for number, line in enumerate(whole, 1):
+        try:
+            rows.append(orjson.loads(line))
+        except orjson.JSONDecodeError:
+            message = "is damaged; delete the file to start over"
+            raise InputError(message, file=file, line=number) from None
+    if not rows or rows[0] != {"key": key}:
         message = "was begun with another model or settings; delete it to start over"
         raise InputError(message, file=file)
-    return [orjson.loads(line) for line in whole[1:]]
+    return rows[1:]
 
 
 class Progress:
