@@ -16,7 +16,7 @@ from confide.certify.certificate import certificate as certificate_of
 from confide.certify.certificate import sealed
 from confide.certify.facts import CONSERVATIVE, UNKNOWN
 from confide.certify.rounding import ROUNDED
-from confide.commands.verify import certificate_in, reached, read, verify
+from confide.commands.verify import CERTIFICATE, certificate_in, reached, read, verify
 from confide.errors import Failure, InputError
 from confide.files.io import atomic, read_file, sha256, write_json
 from confide.models.export import export, export_adapter, exportable, named
@@ -167,7 +167,7 @@ def assemble(
         name: [{"path": copy.name, "sha256": sha256(copy)} for copy in paths]
         for name, paths in copies.items()
     }
-    spec = parse(CertifySpec, certified["asked"], file="certificate.json")
+    spec = parse(CertifySpec, certified["asked"], file=CERTIFICATE)
     again = certificate_of(spec, copies, entries)
     again["code"]["version"] = certified["code"]["version"]
     if exportable(spec.train.model):
@@ -189,7 +189,7 @@ def assemble(
         again |= {"files": entries}
     sealed_again = sealed(again)
     text = page(sealed_again, audited(audits), against)
-    write_json(folder / "certificate.json", sealed_again)
+    write_json(folder / CERTIFICATE, sealed_again)
     pages = {".md": text, ".html": as_html(text, f"Certificate of {sealed_again['run']}")}
     for suffix, content in pages.items():
         with atomic(folder / f"certificate{suffix}") as temporary:

@@ -24,14 +24,13 @@ from confide.certify.together import (
     total,
 )
 from confide.commands.epsilon import rounded_up
-from confide.commands.verify import NEEDED, reached, read, verified
+from confide.commands.verify import CERTIFICATE, NEEDED, reached, read, verified
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import number, read_file, write_json
 from confide.output.escaping import say
 from confide.specs.files import ClaimOfFile, File
 
-NAME = "certificate.json"
 # of the terms of a training those that tell of which corpus it was
 TELLING = {"dataset": "name", "corpus": "digest"}
 OTHERS = (
@@ -108,9 +107,9 @@ def certificates(places: Sequence[Path]) -> list[Path]:
     """Every certificate that is meant, each once; InputError for a folder without any."""
     paths = []
     for path in places:
-        below = sorted(path.rglob(NAME)) if path.is_dir() else [path]
+        below = sorted(path.rglob(CERTIFICATE)) if path.is_dir() else [path]
         if not below:
-            raise InputError(f"holds no {NAME}", file=path)
+            raise InputError(f"holds no {CERTIFICATE}", file=path)
         paths += below
     return list({path.resolve(): path for path in paths}.values())
 

@@ -77,7 +77,7 @@ def load_partition(original: Path, redacted: Path) -> Partition:
 
     InputError if one is corrupt or holds a share alone, or if their shapes do not fit together.
     """
-    partition, shares = _both(original, redacted)
+    partition, shares = _load_both(original, redacted)
     for path, share in shares.items():
         message = "is a share of the points: confide gather puts all of them together"
         _require(share is None, path, SHARE, message)
@@ -89,7 +89,7 @@ def load_share(original: Path, redacted: Path) -> tuple[Partition, str]:
 
     InputError as of a partition, and where the files are of no share or of two.
     """
-    partition, shares = _both(original, redacted)
+    partition, shares = _load_both(original, redacted)
     share = shares[original]
     if share is None:
         raise InputError("is no share of the points", file=original, key=SHARE)
@@ -97,7 +97,7 @@ def load_share(original: Path, redacted: Path) -> tuple[Partition, str]:
     return partition, share
 
 
-def _both(original: Path, redacted: Path) -> tuple[Partition, dict[Path, str | None]]:
+def _load_both(original: Path, redacted: Path) -> tuple[Partition, dict[Path, str | None]]:
     """What both files hold, and of what share each says that it is."""
     first, said = _load(original, ORIGINAL, LEARNED)
     second, metadata = _load(redacted, REDACTED, LEARNED)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-LONG = 100_000  # no planted secret that is searched for has fewer digits
+LONG = 100_000  # unless a scan is told to, it looks for no number of fewer digits
 
 
 def pointed(value: Any) -> Any:

@@ -37,7 +37,7 @@ def scores_all(steps: Iterable[Step], pack: int | None) -> str | None:
     return None
 
 
-def reads_filled(steps: Iterable[Step], *, fill: bool, redact: bool = True) -> bool:
+def reads_filled(steps: Iterable[Step], *, fill: bool, redact: bool) -> bool:
     """Whether noised updates read made-up values, so that one record may change several.
 
     Without copies and in its own place a record changes itself alone. But of equal texts, of which
