@@ -129,65 +129,34 @@ def rows(
         if copy is not None and (why := no_copy(text, split, planted)) is not None:
             raise InputError(f"cannot be a copy: {why}", file=copied.path, key=key)
         private = masked or finding is not None
-        number = SPLIT[split]
         size = len(text)
         learned: Ranges = ()
         if planted or spec.learn == "assistant":
             problem, learned = scored(spec, answers, size, planted)
             if problem is not None:
                 raise InputError(problem, file=file, key=key)
+        spans: Spans = () if finding is None else finding.spans
+        shown = text
+        in_shown = learned
         if copy is not None and spec.dedup and (private or spec.scope == "all"):
-            in_shown = [(0, len(MASK))] if learned and answers is None else ()
-            yield fast(
-                Row,
-                (
-                    MASK,
-                    MASK,
-                    (),
-                    (),
-                    True,
-                    number,
-                    domain,
-                    owner,
-                    planted,
-                    in_shown,
-                    in_shown,
-                ),
-            )
-            continue
-        if not private:
-            yield fast(
-                Row,
-                (text, text, (), gold, False, number, domain, owner, planted, learned, learned),
-            )
-            continue
-        spans = finding.spans if finding else ()
-        for span in spans:
-            if span[1] > size:
-                raise InputError("a span reaches beyond its text", file=findings.path, key=key)
-        shown = redacted_text(text, spans)
-        in_shown = moved(learned, hidden(text, spans)) if learned else ()
-        if spec.merge_masks:
-            in_shown = merged_ranges(shown, in_shown) if in_shown else ()
-            shown = merged_masks(shown)
-        if spec.fill:
-            shown = dressed(shown, key)
-        yield fast(
-            Row,
-            (
-                text,
-                shown,
-                spans,
-                gold,
-                True,
-                number,
-                domain,
-                owner,
-                planted,
-                learned,
-                in_shown,
-            ),
-        )
+            text = shown = MASK
+            spans = gold = ()
+            private = True
+            learned = in_shown = [(0, len(MASK))] if learned and answers is None else ()
+        elif private:
+            for span in spans:
+                if span[1] > size:
+                    raise InputError("a span reaches beyond its text", file=findings.path, key=key)
+            shown = redacted_text(text, spans)
+            in_shown = moved(learned, hidden(text, spans)) if learned else ()
+            if spec.merge_masks:
+                in_shown = merged_ranges(shown, in_shown) if in_shown else ()
+                shown = merged_masks(shown)
+            if spec.fill:
+                shown = dressed(shown, key)
+        number = SPLIT[split]
+        row = (text, shown, spans, gold, private, number, domain, owner, planted, learned, in_shown)
+        yield fast(Row, row)
     copied.finish()
     findings.finish()
 
@@ -322,9 +291,9 @@ def _chunk(
     scored_shown = np.zeros(len(redacted_ids), bool)
     if any(learned):
         scored = _covered(edges, bases, learned, texts)
-        redactededges_of = edges_of(tokenizer, redacted_ids, starts_of(redacted_counts))
-        redacted_bases = redactededges_of[starts_of(redacted_counts)[:-1]]
-        scored_shown = _covered(redactededges_of, redacted_bases, in_shown, redacted)
+        redacted_edges = edges_of(tokenizer, redacted_ids, starts_of(redacted_counts))
+        redacted_bases = redacted_edges[starts_of(redacted_counts)[:-1]]
+        scored_shown = _covered(redacted_edges, redacted_bases, in_shown, redacted)
     return Chunk(
         ids=ids,
         counts=counts,
