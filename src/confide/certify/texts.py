@@ -125,21 +125,19 @@ def certificate_of_files(
 ) -> Json:
     """A certificate, of whose model texts are asked for.
 
-    InputError unless it is whole and of these files, as `check_files` has it, and the mix is
-    declared.
+    InputError unless it is whole, of these weights, of the file beside them that says what model
+    they are of, and of this vocabulary, and unless the mix is declared.
     """
     check_declared(asked, None)
     certified: Json = read_json(certificate)
     check_seal(certified, certificate)
-    check_files(certified, certificate, model=model, tokenizer=tokenizer)
+    config = model.with_name(CONFIG)
+    check_files(certified, certificate, model=model, config=config, tokenizer=tokenizer)
     return certified
 
 
-def check_files(certified: Json, certificate: Path, *, model: Path, tokenizer: Path) -> None:
-    """InputError unless a certificate is of these weights, of the file beside them that says what
-    model they are of, and of this vocabulary.
-    """
-    used = (("model", model), ("config", model.with_name(CONFIG)), ("tokenizer", tokenizer))
-    for name, path in used:
+def check_files(certified: Json, certificate: Path, **used: Path) -> None:
+    """InputError unless a certificate is of these files, by the names that it has for them."""
+    for name, path in used.items():
         if sha256(path) not in {entry["sha256"] for entry in certified["files"].get(name, [])}:
             raise InputError("is of another one", file=certificate, key=f"files.{name}")

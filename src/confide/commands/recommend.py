@@ -15,6 +15,7 @@ import numpy as np
 from confide.advisor.advice import UNITS, UNKNOWN, Advice, Option, Policies, Wish, advise, cover
 from confide.advisor.page import plain
 from confide.advisor.prices import PRICED, priced, with_wish
+from confide.commands.verify import CERTIFICATE
 from confide.config import jobs
 from confide.config.jobs import Run
 from confide.config.params import FILE, load
@@ -233,7 +234,7 @@ def trained(run: Run, start: dict[str, Any] | None) -> dict[str, Any]:
     start: what was measured of the model that it started from, where that was asked for.
     """
     folder = Path("results/runs") / run.run
-    certificate = folder / "certificate.json"
+    certificate = folder / CERTIFICATE
     metrics = evaluation_of(run)
     if metrics is None or not certificate.is_file():
         return {}

@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 
 from confide.certify.drawing import Progress, corpus, counted, draw, key_of
-from confide.certify.texts import certificate_of_texts, check_declared, check_files
+from confide.certify.texts import CONFIG, certificate_of_texts, check_declared, check_files
 from confide.commands.generate import opened, sampling
 from confide.commands.verify import CERTIFICATE, certificate_in, checked
 from confide.errors import InputError
@@ -81,7 +81,8 @@ def synthesize(
             raise InputError("is not here", file=place, key=f"files.{name}")
     weights = files["model"][0]
     vocabulary = files["tokenizer"][0]
-    check_files(certified, place, model=weights, tokenizer=vocabulary)
+    # weights and vocabulary were verified where they lie; this file perhaps in another place
+    check_files(certified, place, config=weights.with_name(CONFIG))
     model, tokenizer = opened(weights.parent, vocabulary, device)
     progress = Progress(output.with_name(f".{output.name}.begun"), key_of(certified, asked))
     draw(model, tokenizer, asked, progress)
