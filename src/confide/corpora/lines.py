@@ -185,6 +185,10 @@ class Form(NamedTuple):
     # how the corpus is divided; None: it cannot be
     shards: Callable[[], Iterator[Shard]] | None = None
 
+    def has_plain(self, path: Path) -> bool:
+        """Whether a file is plain text, with a document a line."""
+        return self.plain and path.suffix not in JSON
+
 
 def _plain(plan: "Plan", shard: Shard) -> Iterator[Record]:
     """Each line of a text file is a document."""
@@ -470,7 +474,7 @@ def plan(spec: OwnSpec, folder: Path, threads: int, form: Form, parts: Sequence[
     path = Path(spec.path)
     places = Places()
     digested = digest("hmac-sha1")
-    if form.plain and path.suffix not in JSON:
+    if form.has_plain(path):
         return Plan(spec, places, form=form)
     size = sum(map(size_of, {part.range.path for part in parts}))
     buckets = Buckets(folder, size, KEYED)
@@ -512,7 +516,7 @@ def _said(
 def _named(form: Form, line: Line) -> Named:
     """What a line says of its document; the errors are those of `parse`."""
     if form.named is not None:
-        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        with contextlib.suppress(*REFUSED):
             return form.named(line.content)
     row = form.parse(line)
     return Named(row.get("doc"), row.get("author"), row.get("split"))
@@ -586,7 +590,7 @@ def documents(plan: Plan, shard: Shard) -> Documents:
 
 def _one_by_one(plan: Plan, shard: Shard) -> Iterator[Record]:
     """Records of lines that are read one by one."""
-    if plan.form.plain and shard.range.path.suffix not in JSON:
+    if plan.form.has_plain(shard.range.path):
         yield from _plain(plan, shard)
         return
     places = plan.places.beneath()
@@ -600,8 +604,7 @@ def _documents(plan: Plan, shard: Shard) -> Documents | None:
     """The records of a shard whose lines can be read in one go; None for any other."""
     path = shard.range.path
     check_train(plan.spec.valid, plan.spec.test)
-    is_plain = plan.form.plain and path.suffix not in JSON
-    together = None if is_plain else _together(plan.form, shard)
+    together = None if plan.form.has_plain(path) else _together(plan.form, shard)
     if together is None:
         return None
     columns = [_column(together.lines, name) for name in ROW]

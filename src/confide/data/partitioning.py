@@ -189,7 +189,7 @@ class Part(NamedTuple):
     owners: tuple[str, ...]
 
 
-def builder(tokenizer: Tokenizer, learn: Learn = "all") -> Callable[[Iterator[Row]], Part]:
+def builder(tokenizer: Tokenizer, learn: Learn) -> Callable[[Iterator[Row]], Part]:
     """A function that tokenizes rows into a part.
 
     It holds arrays of numbers, not texts, and remembers what repeats.

@@ -90,7 +90,7 @@ def binary(path: Path, number: int) -> InputError:
     return InputError(message, file=path, line=number)
 
 
-def text_lines(path: Path, named: Encoding | None = None) -> Iterator[str]:
+def text_lines(path: Path, named: Encoding | None) -> Iterator[str]:
     """Lines of a whole file as text, each with its end."""
     codec = codec_of(path, named)
     for number, line in enumerate(byte_lines(Range(path), codec), 1):

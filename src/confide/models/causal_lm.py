@@ -155,7 +155,7 @@ class CausalLM(LanguageModel):
         return hidden, [(layer.keys, layer.values) for layer in layers]
 
     def read_into(
-        self, cache: "Cache", tokens: Tensor, positions: Tensor, mask: Tensor | None = None
+        self, cache: "Cache", tokens: Tensor, positions: Tensor, mask: Tensor | None
     ) -> Tensor:
         """Read tokens (n, L) into a cache of transformers: hidden states (n, L, d)."""
         return self.body(

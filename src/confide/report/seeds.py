@@ -130,7 +130,7 @@ def power(seeds: int, effect: float, level: float = LEVEL) -> float:
     return 1.0 - float(nctdtr(freedom, effect * math.sqrt(seeds), quantile))
 
 
-def detectable(seeds: int, level: float = LEVEL) -> float:
+def detectable(seeds: int, level: float) -> float:
     """The mean, in standard deviations over seeds, that a test shows with a power of 80 %."""
     most = 1.0
     while power(seeds, most, level) < POWER:

@@ -30,8 +30,6 @@ def trajectory(
 
     `model` gives the shape, `epochs` the weights.
 
-    Their SHA-256 is written as well.
-
     Guarantees: holds no secret and no text, only numbers; planted canaries are known by their
     index.
     """

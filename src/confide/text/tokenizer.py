@@ -298,11 +298,7 @@ def from_folder(folder: Path, *, source: str, control: Sequence[str] = ()) -> To
     alphabet = pre_tokenizers.ByteLevel.alphabet() if is_bytes else BYTES
     for token in (*alphabet, MASK, PAD, *control):
         vocab.setdefault(token, len(vocab))
-    rest = ("special", "normalized", "single_word", "lstrip", "rstrip")
-    described["added_tokens"] = [
-        {"content": token, "id": vocab[token]} | dict.fromkeys(rest, False)
-        for token in dict.fromkeys([*specials, MASK, *control])
-    ]
+    described["added_tokens"] = _matched_whole(dict.fromkeys([*specials, MASK, *control]), vocab)
     described["model"] |= {"vocab": vocab, "dropout": None, "unk_token": None}
     described |= reading | {"truncation": None, "padding": None}
     described["post_processor"] = _ending_in(vocab[end])
@@ -371,6 +367,12 @@ def end_token(folder: Path) -> str | None:
     """The end token that tokenizer_config.json names."""
     named = read_object(folder / "tokenizer_config.json", "eos_token")["eos_token"]
     return named.get("content") if isinstance(named, dict) else named
+
+
+def _matched_whole(tokens: Iterable[str], vocab: dict[str, int]) -> list[dict[str, Any]]:
+    """How a file names tokens that are matched in text as they are."""
+    rest = ("special", "normalized", "single_word", "lstrip", "rstrip")
+    return [{"content": token, "id": vocab[token]} | dict.fromkeys(rest, False) for token in tokens]
 
 
 def _ending_in(index: int) -> dict[str, Any]:
@@ -484,11 +486,8 @@ def _build(
     backend.pre_tokenizer = pre_tokenizer
     backend.decoder = decoders.ByteLevel()
     described = orjson.loads(backend.to_str())
-    rest = ("special", "normalized", "single_word", "lstrip", "rstrip")
-    whole = sorted((vocab[token], token) for token in (MASK, *control))
-    described["added_tokens"] = [
-        {"content": token, "id": index} | dict.fromkeys(rest, False) for index, token in whole
-    ]
+    whole = sorted((MASK, *control), key=vocab.__getitem__)
+    described["added_tokens"] = _matched_whole(whole, vocab)
     return _wrap(Backend.from_str(orjson.dumps(described).decode()))
 
 

@@ -297,19 +297,17 @@ def passes_that_hand_on(epochs: Epochs) -> int:
     return sum(any(map(hands_on, steps)) for steps in epochs)
 
 
-def release_of(
-    spec: TrainSpec, step: Step, *, noise_multiplier: float, sizes: Sizes, count: int = 1
-) -> Release:
-    """What a ledger says of `count` updates of one kind."""
+def release_of(spec: TrainSpec, step: Step, *, noise_multiplier: float, sizes: Sizes) -> Release:
+    """What a ledger says of one update."""
     step = step if spec.redact else replace(step, view="original")
     if not step.noisy:
-        return Release(step=step, count=count)
+        return Release(step=step, count=1)
     return Release(
         step=step,
         sample_rate=rate_of(spec.recipe, sizes.units(step)),
         noise_multiplier=noise_multiplier * step.noise_scale,
         max_grad_norm=spec.protection.max_grad_norm,
-        count=count,
+        count=1,
         discrete_coordinates=sizes.coordinates,
         correlation=correlation_of(spec.recipe, sizes.units(step), sizes.sequence),
     )
@@ -363,8 +361,9 @@ def check_ledger(spec: TrainSpec, ledger: Ledger, sizes: Sizes, file: Path) -> N
     if any(step.state == "published" for steps in epochs for step in steps):
         releases = ledger.releases()
         updates = updates_of(releases)
-        as_published = all(release.step.state == "published" for release in updates)
-        if not as_published or len(updates) < len(releases):
+        if len(updates) < len(releases) or any(
+            release.step.state != "published" for release in updates
+        ):
             raise InputError(
                 "holds updates that training as published does not make", file=file, key="release"
             )

@@ -12,7 +12,7 @@ def check_pools(
     steps: set[Step],
     sizes: dict[PoolName, int],
     noisy_batch_size: int,
-    authors: dict[PoolName, int] | None = None,
+    authors: dict[PoolName, int] | None,
 ) -> None:
     """InputError for a pool that a step reads and that is empty, or has fewer units than the
     expected Poisson batch.

@@ -160,11 +160,11 @@ def gap(runs: list[Result], results: list[Result]) -> Estimate | None:
     return difference(most, least) if most else None
 
 
-def quantiles(authors: list[Change], parts: int = 5) -> list[list[Change]]:
-    """The authors in parts of equal size by training text, the least first.
+def quantiles(authors: list[Change]) -> list[list[Change]]:
+    """The authors in five parts of equal size by training text, the least first.
 
     Fewer parts where there are few authors.
     """
     ordered = authors[::-1]
-    cuts = np.array_split(np.arange(len(ordered)), min(parts, len(ordered))) if ordered else []
+    cuts = np.array_split(np.arange(len(ordered)), min(5, len(ordered))) if ordered else []
     return [[ordered[place] for place in cut] for cut in cuts]

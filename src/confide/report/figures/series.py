@@ -252,7 +252,7 @@ def row_heights(rows: Iterable[Sized]) -> list[int]:
 
 
 def against_gamma(
-    axes: Axes, drawn: list[Series], value: Value, bounds: tuple[Value, Value] | None = None
+    axes: Axes, drawn: list[Series], value: Value, bounds: tuple[Value, Value] | None
 ) -> None:
     """Draw mean over seeds against gamma, with the interval as whiskers, and each seed as a dot.
 

@@ -189,22 +189,6 @@ def below(samples: Sequence[Sequence[float]], evidence: str, far: float) -> Verd
     return Verdict(OPEN if p is None else HOLDS if top < 0 else FAILS, evidence, p)
 
 
-def lower_perplexity(study: Study, names: tuple[str, str], of: str = "") -> Verdict:
-    """Whether the first of two rows has lower test perplexity at equal epsilon of a caught secret.
-
-    `of`: what the sentence adds of this epsilon. Where the first spends more, nothing is compared.
-    """
-    first, second = study.numbers(names, "ppl")
-    first_epsilon, second_epsilon = study.numbers(names, "epsilon_secret_caught")
-    evidence = (
-        f"test perplexity {show(first)} against {show(second)} at ε = {show(first_epsilon)} and "
-        f"{show(second_epsilon)}{of}"
-    )
-    if first_epsilon > 1.01 * second_epsilon:
-        return Verdict(APART, evidence)
-    return below([ratios(study, names)], evidence, far=FAR)
-
-
 def guessing(
     values: list[float],
     low: list[float],

@@ -24,7 +24,6 @@ from confide.report.verdicts.evidence import (
     between,
     decide,
     guessing,
-    lower_perplexity,
     p_of,
     ratios,
 )
@@ -36,8 +35,20 @@ ATTACKED = {"exposure": ("mean", "mean exposure"), "membership": ("auc", "member
 
 
 def utility(study: Study, selective: str, dpsgd: str) -> Verdict:
-    """Test perplexities at equal record-level epsilon."""
-    return lower_perplexity(study, (selective, dpsgd), " for a caught secret")
+    """Test perplexities at equal epsilon of a caught secret.
+
+    Where Selective DP-SGD spends more, nothing is compared.
+    """
+    names = (selective, dpsgd)
+    first, second = study.numbers(names, "ppl")
+    first_epsilon, second_epsilon = study.numbers(names, "epsilon_secret_caught")
+    evidence = (
+        f"test perplexity {show(first)} against {show(second)} at ε = {show(first_epsilon)} and "
+        f"{show(second_epsilon)} for a caught secret"
+    )
+    if first_epsilon > 1.01 * second_epsilon:
+        return Verdict(APART, evidence)
+    return below([ratios(study, names)], evidence, far=FAR)
 
 
 def printed_epsilon(study: Study, published: str) -> Verdict:
