@@ -113,8 +113,8 @@ def spec_classes(annotation: typing.Any) -> list[type["Spec"]]:
 
 def words_on(function: Callable[..., None]) -> dict[str, str]:
     """What the docstring of a command says of its parameters, for argparse."""
-    found = PARAMETER.findall(inspect.getdoc(function) or "")
-    return {name: " ".join(words.split()).replace("%", "%%") for name, words in found}
+    said = PARAMETER.findall(inspect.getdoc(function) or "")
+    return {name: " ".join(words.split()).replace("%", "%%") for name, words in said}
 
 
 def passes_on(function: Callable[..., None]) -> bool:

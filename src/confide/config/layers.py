@@ -176,8 +176,9 @@ def typed(error: ValidationError, model: type[BaseModel]) -> Problem:
 
     An unknown key comes before all else: a misspelt one is the reason why another is missing.
     """
-    found = error.errors()
-    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
+    mistakes = error.errors()
+    unknown = (mistake for mistake in mistakes if mistake["type"] == "extra_forbidden")
+    first = next(unknown, mistakes[0])
     kind = first["type"]
     path = first["loc"]
     context = first.get("ctx", {})
@@ -225,6 +226,6 @@ def keys_at(schema: Mapping[str, Any], path: KeyPath) -> list[str]:
         elif isinstance(part, int):
             node = resolved(node.get("items"))
         else:
-            own = node.get("properties", {})
-            node = resolved(own.get(part, node.get("additionalProperties")))
+            properties = node.get("properties", {})
+            node = resolved(properties.get(part, node.get("additionalProperties")))
     return list(node.get("properties", {}))

@@ -22,8 +22,8 @@ def copies(*, points: Path, digests: Path, repeats: list[Path], share: str, outp
     """
     size = size_of(points)
     parts = shared_digests.together(repeats, kind="repeats", points=size)
-    own = shared_digests.read(digests, kind="digests", share=share, points=size)
-    shared_digests.check_key(own, parts[0])
-    runs = own.runs() + [run for part in parts for run in part.runs()]
-    found = ((within(runs, shard), shard) for shard in of_share(shards(points), share))
-    write_pieces(output, (lines(copied, shard) for copied, shard in found))
+    digested = shared_digests.read(digests, kind="digests", share=share, points=size)
+    shared_digests.check_key(digested, parts[0])
+    runs = digested.runs() + [run for part in parts for run in part.runs()]
+    own_shards = of_share(shards(points), share)
+    write_pieces(output, (lines(within(runs, shard), shard) for shard in own_shards))

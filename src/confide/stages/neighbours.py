@@ -145,7 +145,7 @@ def neighbours(
     find = lru_cache(maxsize=CACHE_TEXTS)(finder_of(spec.redact))
     process = process_of(find, spec.partition, load(tokenizer))
     by_hand = None if review is None else reviewed(spec, review, points, spans, copies)
-    marked = [] if by_hand is None else [secret_of(*one) for one in marks_of(*by_hand)]
+    marked = [] if by_hand is None else [secret_of(*mark) for mark in marks_of(*by_hand)]
     secrets = [*drawn, *marked]
     texts = {text for secret in secrets for text in (secret.text, secret.masked)}
     same = touched(alike(ranges, texts, threads), secrets)

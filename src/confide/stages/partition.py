@@ -76,10 +76,10 @@ def part_in(
 
     def part(shard: Range) -> Part:
         copied = stretch(copies, shard)
-        found = stretch(spans, shard)
+        findings = stretch(spans, shard)
         with no_collection():
             try:
-                there = occurrences.read(shard, found)
+                there = occurrences.read(shard, findings)
                 return part_of(spec, tokens, encode, there, columns.copies(copied))
             except columns.Unlike:
                 return build(
@@ -87,7 +87,7 @@ def part_in(
                         spec,
                         read_rows(shard, *Raw._fields),
                         Join(Copy, copied),
-                        Join(Found, found),
+                        Join(Found, findings),
                         shard.path,
                     )
                 )

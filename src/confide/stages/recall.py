@@ -187,15 +187,15 @@ def of_columns(
         if which.any():
             count.secrets[name] = flags(missed, unprotected, which)
     texts, again = apart(points, gold.counts > 0, digested)
-    own = ~of_planted
+    real_secrets = ~of_planted
     there = Occurrences(
-        line=line[own],
-        string=strings(points, gold.where(counts).where(own), line[own]),
-        author=points.owner.number[line[own]],
-        label=numbers[own],
-        fresh=~np.isin(points.at[line[own]], again["at"]),
-        missed=missed[own],
-        unprotected=unprotected[own],
+        line=line[real_secrets],
+        string=strings(points, gold.where(counts).where(real_secrets), line[real_secrets]),
+        author=points.owner.number[line[real_secrets]],
+        label=numbers[real_secrets],
+        fresh=~np.isin(points.at[line[real_secrets]], again["at"]),
+        missed=missed[real_secrets],
+        unprotected=unprotected[real_secrets],
     )
     return count, records_of(there, points.owner.names, gold.names, digested), texts
 
@@ -274,13 +274,13 @@ def copied_columns(
     """Records of the secret strings of points, as if none were a copy."""
     gold = points.gold
     is_planted = planted(points)
-    own = secrets(points, is_planted, labels) & ~is_planted[gold.line]
-    line = gold.line[own]
+    real_secrets = secrets(points, is_planted, labels) & ~is_planted[gold.line]
+    line = gold.line[real_secrets]
     there = Occurrences(
         line=line,
-        string=strings(points, gold.where(own), line),
+        string=strings(points, gold.where(real_secrets), line),
         author=points.owner.number[line],
-        label=gold.label[own],
+        label=gold.label[real_secrets],
         fresh=np.ones(len(line), bool),
         missed=np.zeros(len(line), bool),
         unprotected=np.zeros(len(line), bool),

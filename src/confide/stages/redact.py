@@ -5,7 +5,7 @@ private: its line says conservative and failed, and the number of failures goes 
 pi_c fails, what pi found stays in the line.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -72,8 +72,7 @@ def finder_in(spec: RedactSpec) -> Callable[[Range], tuple[bytes, int]]:
         return lines
 
     def look(shard: Range) -> tuple[bytes, int]:
-        lines = list(batches(located_rows(shard, "key", "text"), find))
-        return dump_lines(lines), sum("failed" in finding for finding in lines)
+        return dumped(batches(located_rows(shard, "key", "text"), find))
 
     return look
 
@@ -83,8 +82,7 @@ def lines_in(say: Sayer, shard: Range) -> tuple[bytes, int]:
     try:
         points = columns.points(shard, columns.LONG)
     except columns.Unlike:
-        found = list(findings(located_rows(shard, "key", "text"), say))
-        return dump_lines(found), sum("failed" in finding for finding in found)
+        return dumped(findings(located_rows(shard, "key", "text"), say))
     texts = points.texts.dictionary_encode()
     said = say(texts.dictionary)
     which = arrays.from_integers(texts.indices)
@@ -102,13 +100,19 @@ def lines_in(say: Sayer, shard: Range) -> tuple[bytes, int]:
     return lines, int(said.failed[which].sum())
 
 
+def dumped(rows: Iterable[Finding]) -> tuple[bytes, int]:
+    """Findings as lines of the output, and on how many texts a policy failed."""
+    listed = list(rows)
+    return dump_lines(listed), sum("failed" in finding for finding in listed)
+
+
 def findings(rows: Rows, say: Sayer) -> Iterator[Finding]:
     """Lines of the output, row by row."""
     located = list(rows)
     texts = list(dict.fromkeys(text for _, (_, text) in located))
-    found = dict(zip(texts, say(arrays.texts(texts)).findings(), strict=True))
+    finding_of = dict(zip(texts, say(arrays.texts(texts)).findings(), strict=True))
     for at, (key, text) in located:
-        if finding := found[text]:
+        if finding := finding_of[text]:
             yield {"key": key, **finding, "at": at}
 
 

@@ -23,10 +23,10 @@ def repeats(*, points: Path, digests: list[Path], share: str, output: Path) -> N
     size = size_of(points)
     parts = shared_digests.together(digests, kind="digests", points=size)
     numbers = places_of_share(len(parts[0].head.buckets), share)
-    found = Offsets(output.parent)
-    found.gather(places for number in numbers for places in again(parts, number, output.parent))
+    offsets = Offsets(output.parent)
+    offsets.gather(places for number in numbers for places in again(parts, number, output.parent))
     key = parts[0].head.key
-    shared_digests.write(output, share=share, points=size, key=key, offsets=found)
+    shared_digests.write(output, share=share, points=size, key=key, offsets=offsets)
 
 
 def again(parts: list[Part], number: int, folder: Path) -> Iterator[np.ndarray]:

@@ -202,11 +202,11 @@ def trained(
         torch.set_num_threads(1)
         return train_group
 
-    found = list(scatter(prepare, groups, min(processes, len(groups))))
+    by_group = list(scatter(prepare, groups, min(processes, len(groups))))
     return Scores(
-        np.concatenate([scores.total for scores in found]),
-        count=found[0].count,
-        loss=np.concatenate([scores.loss for scores in found], axis=1),
+        np.concatenate([scores.total for scores in by_group]),
+        count=by_group[0].count,
+        loss=np.concatenate([scores.loss for scores in by_group], axis=1),
     )
 
 

@@ -70,26 +70,27 @@ def worth(
     """
     keep_pages()
     partition = load_partition(original, redacted)
-    words = load(tokenizer)
-    check_vocabulary(partition, words.vocab_size, original, redacted)
+    encoder = load(tokenizer)
+    check_vocabulary(partition, encoder.vocab_size, original, redacted)
     rows = list(read_rows(points, "doc", "text"))
     if len(rows) != len(partition.split):
         message = f"has {len(rows)} points, the partition {len(partition.split)}"
         raise InputError(message, file=points)
     held_out, learnt_from = sides(partition, [doc for doc, _ in rows], points)
     strings = [text for _, text in rows]
+    seed = spec.worth.seed
     kinds: dict[str, Text | None] = {
-        "synthetic": written(texts, words),
+        "synthetic": written(texts, encoder),
         "real": real(partition, learnt_from, strings),
-        "redacted": masked(partition, learnt_from, words),
-        "templates": None if templates is None else of_templates(templates, words, spec.worth.seed),
+        "redacted": masked(partition, learnt_from, encoder),
+        "templates": None if templates is None else of_templates(templates, encoder, seed),
     }
-    rng = np.random.default_rng(spec.worth.seed)
+    rng = np.random.default_rng(seed)
     tested = real(partition, chosen(held_out, spec.worth.limit, rng), strings)
     if spec.worth.vocab_size is not None:
-        words = train_bpe([strings[point] for point in learnt_from], spec.worth.vocab_size)
-        kinds = {name: text and retold(text, words) for name, text in kinds.items()}
-        tested = retold(tested, words)
+        encoder = train_bpe([strings[point] for point in learnt_from], spec.worth.vocab_size)
+        kinds = {name: text and retold(text, encoder) for name, text in kinds.items()}
+        tested = retold(tested, encoder)
     metrics: dict[str, Any] = {
         "attack": "worth",
         "run": spec.run,
@@ -103,8 +104,8 @@ def worth(
     for name, text in kinds.items():
         if text is None:
             continue
-        numbers = judged(spec.worth, text, tested, words)
-        few = compared(text.strings, spec.worth.limit, spec.worth.seed)
+        numbers = judged(spec.worth, text, tested, encoder)
+        few = compared(text.strings, spec.worth.limit, seed)
         numbers |= alike(few, tested.strings, spec.worth)
         metrics |= {f"{name}_{key}": value for key, value in numbers.items()}
         metrics |= slots_of(name, few, find)
@@ -130,10 +131,10 @@ def examples(
 
 def sides(partition: Partition, docs: Sequence[str], file: Path) -> tuple[np.ndarray, np.ndarray]:
     """Points (m,) of the test split and (n,) of the train split; nothing planted, no later copy."""
-    own = ~np.array([is_planted(doc) for doc in docs], bool) & ~partition.copy
+    counts = ~np.array([is_planted(doc) for doc in docs], bool) & ~partition.copy
     points = {}
     for split in ("test", "train"):
-        points[split] = np.flatnonzero(own & (partition.split == SPLITS.index(split)))
+        points[split] = np.flatnonzero(counts & (partition.split == SPLITS.index(split)))
         if not len(points[split]):
             raise InputError("no points in this split", file=file, key="split", value=split)
     return points["test"], points["train"]
@@ -278,12 +279,12 @@ def slots_of(name: str, strings: list[str], find: Policy) -> dict[str, Any]:
 
     A text on which the policy fails counts as one in which it finds nothing, and is counted.
     """
-    found = one_by_one(find)(strings)
-    counts = Counter(label for spans in found for label in {span.label for span in spans or ()})
+    findings = one_by_one(find)(strings)
+    counts = Counter(label for spans in findings for label in {span.label for span in spans or ()})
     total = max(1, len(strings))
     shares = {label: count / total for label, count in sorted(counts.items())}
     return {
         f"{name}_slots": shares,
         f"{name}_masked": sum(MASK in text for text in strings) / total,
-        f"{name}_policy_failed": found.count(None),
+        f"{name}_policy_failed": findings.count(None),
     }

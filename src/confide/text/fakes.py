@@ -147,12 +147,12 @@ def kind_of(before: str) -> str | None:
     Of two cues that end together the longer one counts.
     """
     words = before[-BEFORE:].lower()
-    found = [
+    cues = [
         (match.end(), len(cue), KIND_OF_CUE[cue])
         for cue, pattern in CUES.items()
         for match in pattern.finditer(words)
     ]
-    return max(found)[2] if found else None
+    return max(cues)[2] if cues else None
 
 
 def source_of(seed: int, text: str, what: str) -> Source:

@@ -40,12 +40,12 @@ def plain(documents: Documents) -> np.ndarray:
     """(D,) bool: documents that can be cut here."""
     content, edges = arrays.encoded(documents.texts)
     odd = np.flatnonzero(np.frombuffer(content.translate(ODD), bool))
-    found = documents.certain & (np.diff(edges) <= LONGEST_TEXT)
-    found[np.searchsorted(edges[1:], odd, side="right")] = False
+    fit = documents.certain & (np.diff(edges) <= LONGEST_TEXT)
+    fit[np.searchsorted(edges[1:], odd, side="right")] = False
     names = zip(documents.names, documents.domains, documents.authors, strict=True)
     lengths = [len(name) + len(domain or "") + len(author or "") for name, domain, author in names]
     no_answers = [answers is None for answers in documents.answers]
-    return found & (np.array(lengths) <= LONGEST_NAMES) & np.array(no_answers, bool)
+    return fit & (np.array(lengths) <= LONGEST_NAMES) & np.array(no_answers, bool)
 
 
 def cut(documents: Documents, chosen: np.ndarray, first: Sequence[int]) -> Written:

@@ -277,6 +277,8 @@ def _throughout(shown: Shown) -> str:
 
 def _listed(shown: Shown, kind: str, name: str) -> str:
     """The values of a metric, each once; one may be a list of values."""
-    found = [result.metric(kind, name) for result in shown.results]
-    values = {one for value in found for one in (value if isinstance(value, list) else [value])}
+    values: set[Any] = set()
+    for result in shown.results:
+        value = result.metric(kind, name)
+        values.update(value if isinstance(value, list) else [value])
     return ", ".join(map(str, sorted(values))) or "no"

@@ -206,9 +206,9 @@ def audit(case: Case, metrics: Json) -> str:
     """A case in words; numbers are rounded against the certificate."""
     area = metrics.get(f"{case.audit}_auc")
     if case.outcome == SKIPPED and area is not None:
-        found = beside_chance(area, metrics.get(f"{case.audit}_auc_null_high"))
+        outcome = beside_chance(area, metrics.get(f"{case.audit}_auc_null_high"))
         why = "there is none" if case.says == NOTHING_FINITE else case.says
-        return f"{found}. It was held against no {CLAIMED[case.audit]} ({why})"
+        return f"{outcome}. It was held against no {CLAIMED[case.audit]} ({why})"
     words = f"{CLAIMED.get(case.audit, case.audit)}: {case.outcome}"
     twice = case.rings_2x
     five_times = case.rings_5x

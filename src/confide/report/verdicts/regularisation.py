@@ -95,15 +95,15 @@ def protected(study: Study, prefix: str, *, measure: Measure, unit: str) -> Verd
         measure(study, f"{prefix}_{name}", level) for name in ("nonprivate", "by_author")
     )
     by_kind = {kind: measure(study, f"{prefix}_{kind}", level) for kind in KINDS}
-    own = by_kind.values()
+    regularised = by_kind.values()
     evidence = (
         f"at validation perplexity {level:g}: {listed(by_kind)} {unit}, none {words_of(plain)}, "
         f"none with batches of one author {words_of(alone)}"
     )
-    if all(number.high < plain.value and number.value < plain.low for number in own):
-        ahead = all(number.high < alone.low for number in own)
+    if all(number.high < plain.value and number.value < plain.low for number in regularised):
+        ahead = all(number.high < alone.low for number in regularised)
         return Verdict(HOLDS if ahead else PUBLISHED, evidence)
-    lower = all(number.value < plain.value for number in own)
+    lower = all(number.value < plain.value for number in regularised)
     return Verdict(OPEN if lower else FAILS, evidence)
 
 
@@ -135,11 +135,12 @@ def few_copies(study: Study) -> Verdict:
         f"at validation perplexity {level:g}, up to {OFTEN} copies: {listed(by_kind)} bits, "
         f"clip + noise (ε = ∞) {words_of(noise)}"
     )
-    own = by_kind.values()
-    if any(not overlap(_wider(number, BITS), noise) for number in own):
+    regularised = by_kind.values()
+    if any(not overlap(_wider(number, BITS), noise) for number in regularised):
         return Verdict(FAILS, evidence)
     near = _wider(Estimate(noise.value, low=noise.value, high=noise.value), BITS)
-    is_shown = all(near.low <= end <= near.high for number in own for end in number.ends)
+    ends = [end for number in regularised for end in number.ends]
+    is_shown = all(near.low <= end <= near.high for end in ends)
     return Verdict(HOLDS if is_shown else OPEN, evidence)
 
 
