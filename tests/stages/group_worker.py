@@ -30,6 +30,7 @@ from confide.train.regularisers import regulariser_of
 from confide.train.sizes import sizes_of
 from confide.types import Partition, Step
 from tests.stages import test_train, test_train_authors, test_train_selective
+from tests.stages.killing import killed
 
 Case = tuple[TrainSpec, Partition]
 GPT2 = GPT2Spec(kind="gpt2", layers=1, width=8, heads=2, positions=64)
@@ -184,25 +185,6 @@ def updates(folder: Path, group: Group) -> None:
         }
     update.token_losses = honest
     (folder / f"updates-{group.rank}.json").write_text(json.dumps(found))
-
-
-def killed(at: int, action: Any) -> None:
-    """Do something whose every process ends before update number `at`."""
-    step = Job.run
-
-    def fragile(self: Job, one: Step) -> None:
-        if self.done == at:
-            raise KeyboardInterrupt
-        step(self, one)
-
-    Job.run = fragile
-    try:
-        action()
-    except KeyboardInterrupt:
-        return
-    finally:
-        Job.run = step
-    raise AssertionError("was not killed")
 
 
 def made(folder: Path, words: Path, case: Case, group: Group) -> None:

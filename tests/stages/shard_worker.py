@@ -22,7 +22,8 @@ from confide.stages import train as stage
 from confide.train.job import Job
 from confide.train.planning import enumerate_steps
 from confide.train.sizes import sizes_of
-from tests.stages.group_worker import killed, made
+from tests.stages.group_worker import made
+from tests.stages.killing import killed
 from tests.stages.test_train import partition, spec
 
 WAYS = {"full": {}, "adapter": {"adapter": {"rank": 2}, "frozen_dtype": "bfloat16"}}

@@ -30,6 +30,7 @@ from confide.text import tokenizer as tokenizers
 from confide.train.job import Job
 from confide.train.metrics import COSTS
 from confide.types import Partition, View
+from tests.stages.killing import killed
 from tests.terms import TERMS
 
 RECIPE = RecipeSpec(
@@ -172,26 +173,12 @@ def test_killed_job_resumes_to_the_same_bytes(
     killed_after: int,
     tmp_path: Path,
     vocabulary: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = run(tmp_path / "whole", vocabulary, spec(method))
-    updates = 0
-    step = Job.run
     last = (
         min(killed_after, 8) if method == "domain_only" else killed_after
     )  # which makes nine updates
-
-    def fragile(self: Job, *arguments: Any) -> None:
-        nonlocal updates
-        if updates == last:
-            raise KeyboardInterrupt
-        updates += 1
-        step(self, *arguments)
-
-    monkeypatch.setattr(Job, "run", fragile)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "killed", vocabulary, spec(method))
-    monkeypatch.setattr(Job, "run", step)
+    killed(last, lambda: run(tmp_path / "killed", vocabulary, spec(method)))
     torch.manual_seed(12345)
     resumed = run(tmp_path / "killed", vocabulary, spec(method))
     for name in ("model", "ledger", "config"):

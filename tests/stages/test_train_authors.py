@@ -26,6 +26,7 @@ from confide.specs import PrivacySpec, TrainSpec
 from confide.train import batches as reading
 from confide.train.job import Job
 from confide.types import Partition, Step, View
+from tests.stages.killing import killed
 from tests.stages.test_train import RECIPE, partition, run, spec, vocabulary
 
 __all__ = ["vocabulary"]
@@ -246,21 +247,11 @@ def test_lines_of_points_are_as_they_were_and_those_of_authors_say_so(
 
 @pytest.mark.parametrize("killed_after", [1, 5])
 def test_killed_job_resumes_to_the_same_bytes(
-    killed_after: int, tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+    killed_after: int, tmp_path: Path, vocabulary: Path
 ) -> None:
     wanted = asked(most=2, checkpoint_every=2)
     whole = run(tmp_path / "whole", vocabulary, wanted, written())
-    step = Job.run
-
-    def fragile(self: Job, one: Step) -> None:
-        if self.done == killed_after:
-            raise KeyboardInterrupt
-        step(self, one)
-
-    monkeypatch.setattr(Job, "run", fragile)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "killed", vocabulary, wanted, written())
-    monkeypatch.setattr(Job, "run", step)
+    killed(killed_after, lambda: run(tmp_path / "killed", vocabulary, wanted, written()))
     resumed = run(tmp_path / "killed", vocabulary, wanted, written())
     for name in ("model", "ledger"):
         assert resumed[name].read_bytes() == whole[name].read_bytes()

@@ -13,7 +13,7 @@ from confide.specs import TrainSpec
 from confide.train.averages import Averages
 from confide.train.job import Job
 from confide.types import Step
-from tests.stages.group_worker import killed
+from tests.stages.killing import killed
 from tests.stages.test_train import partition, run, spec, vocabulary
 
 __all__ = ["vocabulary"]

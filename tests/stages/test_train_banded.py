@@ -23,7 +23,7 @@ from confide.specs import BandedNoiseSpec, PrivacySpec, TrainSpec
 from confide.train.job import Job
 from confide.types import Correlation, Release, Step
 from tests.stages import test_train_authors
-from tests.stages.group_worker import killed
+from tests.stages.killing import killed
 from tests.stages.test_train import PRIVACY, RECIPE, run, spec, vocabulary
 from tests.stages.test_train_authors import flat, of_author, own_gradient, written
 

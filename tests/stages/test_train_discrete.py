@@ -26,6 +26,7 @@ from confide.specs import PrivacySpec, TrainSpec
 from confide.stages import train as stage
 from confide.train.job import Job
 from tests.stages import test_train_authors
+from tests.stages.killing import killed
 from tests.stages.test_train import PRIVACY, RECIPE, partition, run, spec, vocabulary
 
 __all__ = ["vocabulary"]
@@ -39,27 +40,12 @@ def asked(method: str = "dpsgd", **changes: Any) -> TrainSpec:
     return spec(method, **({"privacy": DISCRETE} | changes))
 
 
-def killed(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
-    """Let the next job end before update number `at`."""
-    step = Job.run
-
-    def fragile(self: Job, *arguments: Any) -> None:
-        if self.done == at:
-            raise KeyboardInterrupt
-        step(self, *arguments)
-
-    monkeypatch.setattr(Job, "run", fragile)
-
-
 @pytest.mark.parametrize("method", ["dpsgd", "crt"])
 def test_a_killed_job_resumes_to_the_same_bytes(
-    method: str, tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+    method: str, tmp_path: Path, vocabulary: Path
 ) -> None:
     whole = run(tmp_path / "whole", vocabulary, asked(method))
-    killed(monkeypatch, 6)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "killed", vocabulary, asked(method))
-    monkeypatch.undo()
+    killed(6, lambda: run(tmp_path / "killed", vocabulary, asked(method)))
     torch.manual_seed(12345)
     resumed = run(tmp_path / "killed", vocabulary, asked(method))
     for name in ("model", "ledger"):

@@ -16,7 +16,7 @@ from confide.models import build
 from confide.models.batches import Batch
 from confide.specs import GPT2Spec, LSTMSpec, TrainSpec
 from confide.train.layers import NoisyLayers, layers_of
-from tests.stages.group_worker import killed
+from tests.stages.killing import killed
 from tests.stages.test_train import partition, run, spec, vocabulary
 
 __all__ = ["vocabulary"]

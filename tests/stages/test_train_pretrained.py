@@ -19,9 +19,9 @@ from confide.methods import METHODS
 from confide.models.export import export
 from confide.specs import CausalLMSpec, TrainSpec
 from confide.text import tokenizer as tokenizers
-from confide.train.job import Job
 from tests.families import folder_of
 from tests.sentencepieces import sentencepiece_folder
+from tests.stages.killing import killed
 from tests.stages.test_train import run, spec
 
 ADAPTER = {"adapter": {"rank": 2, "dropout": 0.1}}
@@ -67,25 +67,11 @@ def test_selective_dp_asks_for_a_recurrent_model(
 
 @pytest.mark.parametrize("options", [ADAPTER, {}], ids=["adapter", "full"])
 def test_killed_job_resumes_to_the_same_bytes(
-    options: dict[str, Any],
-    tmp_path: Path,
-    folder: Path,
-    vocabulary: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any], tmp_path: Path, folder: Path, vocabulary: Path
 ) -> None:
     wanted = pretrained(folder, "crt", **options).model_copy(update={"every_epoch": True})
     whole = run(tmp_path / "whole", vocabulary, wanted)
-    step = Job.run
-
-    def fragile(self: Job, *arguments: Any) -> None:
-        if self.done == 6:
-            raise KeyboardInterrupt
-        step(self, *arguments)
-
-    monkeypatch.setattr(Job, "run", fragile)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "killed", vocabulary, wanted)
-    monkeypatch.setattr(Job, "run", step)
+    killed(6, lambda: run(tmp_path / "killed", vocabulary, wanted))
     torch.manual_seed(12345)
     resumed = run(tmp_path / "killed", vocabulary, wanted)
     for name in ("model", "ledger", "config", "epochs"):

@@ -20,7 +20,8 @@ from confide.files.io import read_jsonl
 from confide.runtime.parallel import ALONE, Group
 from confide.specs import TrainSpec
 from tests.nightly import nightly
-from tests.stages.group_worker import cases, killed, made, still
+from tests.stages.group_worker import cases, made, still
+from tests.stages.killing import killed
 from tests.stages.test_train import (
     RECIPE,
     TRAINED,

@@ -8,7 +8,7 @@ import pytest
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.specs import TrainSpec
-from tests.stages.group_worker import killed
+from tests.stages.killing import killed
 from tests.stages.test_train import partition, run, spec, vocabulary
 
 __all__ = ["vocabulary"]

@@ -13,10 +13,10 @@ from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import read_jsonl
 from confide.specs import GPT2Spec, LSTMSpec, PrivacySpec, RecipeSpec, TrainSpec
-from confide.stages.train import train
-from confide.train.job import Job
 from confide.types import Partition, StateRelease, Step, View
-from tests.stages.test_train import files, outputs, vocabulary
+from tests.stages.killing import killed
+from tests.stages.test_train import run as trained
+from tests.stages.test_train import vocabulary
 from tests.terms import TERMS
 
 __all__ = ["vocabulary"]
@@ -69,10 +69,7 @@ def spec(state: str = "reset", **changes: Any) -> TrainSpec:
 def run(
     folder: Path, vocabulary: Path, wanted: TrainSpec, data: Partition | None = None
 ) -> dict[str, Path]:
-    folder.mkdir(exist_ok=True)
-    made = outputs(folder)
-    train(wanted, **files(folder, data or partition()), tokenizer=vocabulary, **made)
-    return made
+    return trained(folder, vocabulary, wanted, data or partition())
 
 
 @pytest.mark.parametrize("other", [{"shift": 50}, {"shift": 50, "longer": 3}])
@@ -111,21 +108,12 @@ def test_a_carried_state_is_not_blind(tmp_path: Path, vocabulary: Path) -> None:
 @pytest.mark.parametrize("state", ["reset", "noise", "carry", "published"])
 @pytest.mark.parametrize("killed_after", [2, 7, 8])
 def test_killed_job_resumes_to_the_same_bytes(
-    state: str, killed_after: int, tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+    state: str, killed_after: int, tmp_path: Path, vocabulary: Path
 ) -> None:
-    whole = run(tmp_path / "whole", vocabulary, spec(state, checkpoint_every=1))
-    step = Job.run
-
-    def fragile(self: Job, *arguments: Any) -> None:
-        if self.done == killed_after:
-            raise KeyboardInterrupt
-        step(self, *arguments)
-
-    monkeypatch.setattr(Job, "run", fragile)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "killed", vocabulary, spec(state, checkpoint_every=1))
-    monkeypatch.setattr(Job, "run", step)
-    resumed = run(tmp_path / "killed", vocabulary, spec(state, checkpoint_every=1))
+    wanted = spec(state, checkpoint_every=1)
+    whole = run(tmp_path / "whole", vocabulary, wanted)
+    killed(killed_after, lambda: run(tmp_path / "killed", vocabulary, wanted))
+    resumed = run(tmp_path / "killed", vocabulary, wanted)
     for name in ("model", "ledger"):
         assert resumed[name].read_bytes() == whole[name].read_bytes()
 

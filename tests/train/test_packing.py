@@ -22,6 +22,7 @@ from confide.train.packing import pack, packed
 from confide.train.pools import pool_sizes
 from confide.types import MASK, Packing, Partition, View
 from tests.config.test_params import edited
+from tests.stages.killing import killed
 from tests.stages.test_partition import finding
 from tests.stages.test_partition import point as line_of
 from tests.stages.test_partition import run as written
@@ -282,26 +283,10 @@ def test_training_reads_chunks_and_says_so_in_its_ledger(
     }
 
 
-def test_a_killed_job_says_it_once(
-    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from confide.train.job import Job
-
+def test_a_killed_job_says_it_once(tmp_path: Path, vocabulary: Path) -> None:
     wanted = spec("dpsgd", pack=16).model_copy(update={"recipe": FEWER})
-    step = Job.run
-    left = [5]
-
-    def fragile(self: Job, *arguments: object) -> None:
-        left[0] -= 1
-        if left[0] < 0:
-            raise KeyboardInterrupt
-        step(self, *arguments)
-
     whole = run(tmp_path / "whole", vocabulary, wanted, everything_private())
-    monkeypatch.setattr(Job, "run", fragile)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "killed", vocabulary, wanted, everything_private())
-    monkeypatch.setattr(Job, "run", step)
+    killed(5, lambda: run(tmp_path / "killed", vocabulary, wanted, everything_private()))
     assert (tmp_path / "killed" / "checkpoint").exists()
     run(tmp_path / "killed", vocabulary, wanted, everything_private())
     again = outputs(tmp_path / "killed")

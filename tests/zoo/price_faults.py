@@ -309,14 +309,14 @@ FAULTS = [
         "The certificate takes what another policy misses, or what was measured on another text, "
         "for its own.",
         INFINITE,
-        "confide.certify.certificate:bound",
-        ("terms[key] != ledgers[key]", "False"),
+        "confide.certify.certificate:check_measured",
+        ("terms[key] != trained_on[key]", "False"),
     ),
     slip(
         "measured with another model",
         "What a policy's model misses counts for another model of that name, which the run had.",
         INFINITE,
-        "confide.certify.certificate:bound",
+        "confide.certify.certificate:check_measured",
         (
             'measured["reads"] != [read for read in reads_of(ran) if read["stage"] in stages]',
             "False",

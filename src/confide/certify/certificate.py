@@ -120,15 +120,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> JsonObjec
     before = releases_of(history[:-1])
     releases = [*before, *ran.releases()]
     check_size(spec, ran, paths["ledger"], paths["model"])
-    measured = _measured(paths["recall"], spec)
-    missed = read_file(paths["neighbours"], NeighboursFile)
-    check_review(missed, paths["neighbours"])
-    bound(measured, ran, paths["recall"], keys=TEXT, stages=("policy",))
-    bound(
-        missed, ran, paths["neighbours"], keys=(*TEXT, *PARTITION), stages=("tokenizer", "policy")
-    )
-    merge_masks = spec.train.data.merge_masks
-    check_findings(measured, missed, paths["recall"], merge_masks=merge_masks)
+    measured, missed = measurements(spec, ran, paths["recall"], paths["neighbours"])
     packing = packing_of(spec, ran, paths["ledger"])
     facts = facts_of(
         spec,
@@ -324,7 +316,28 @@ def fields_of(ledger: Ledger, event: str) -> list[JsonObject]:
     return [{key: line[key] for key in EVENTS[event]} for line in ledger.events(event)]
 
 
-def bound(
+def measurements(
+    spec: CertifySpec, ran: Ledger, recall: Path, neighbours: Path
+) -> tuple[JsonObject, JsonObject]:
+    """What recall.json and neighbours.json say.
+
+    InputError unless both were measured on what the run was trained on, and go together. The public
+    pool must be empty if everything is said to be private.
+    """
+    data = spec.train.data
+    measured = read_file(recall, RecallFile)
+    if data.everything_private and measured["pools"]["public"]:
+        message = "is not 0, yet everything is said to be private"
+        raise InputError(message, file=recall, key="pools.public")
+    missed = read_file(neighbours, NeighboursFile)
+    check_review(missed, neighbours)
+    check_measured(measured, ran, recall, keys=TEXT, stages=("policy",))
+    check_measured(missed, ran, neighbours, keys=(*TEXT, *PARTITION), stages=EVERY_RUN_READS)
+    check_findings(measured, missed, recall, merge_masks=data.merge_masks)
+    return measured, missed
+
+
+def check_measured(
     measured: JsonObject, ran: Ledger, path: Path, *, keys: Sequence[str], stages: Sequence[str]
 ) -> None:
     """InputError unless a file of measurements names the ledger's own terms and models.
@@ -333,13 +346,13 @@ def bound(
     """
     (data,) = ran.events("data")
     terms = USUAL | (measured.get("terms") or {})
-    ledgers = USUAL | data["terms"]
+    trained_on = USUAL | data["terms"]
     for key in keys:
         if key not in terms:
             raise InputError(
                 "is missing: nothing says on what this was measured", file=path, key=f"terms.{key}"
             )
-        if terms[key] != ledgers[key]:
+        if terms[key] != trained_on[key]:
             message = (
                 "is not what the ledger says, so this was not measured on what the run was "
                 "trained on"
@@ -353,16 +366,6 @@ def bound(
         said = f"is not what the ledger says of stages {' and '.join(stages)}"
         message = f"{said}, so this was measured with other models"
         raise InputError(message, file=path, key="reads")
-
-
-def _measured(path: Path, spec: CertifySpec) -> JsonObject:
-    """recall.json, whose public pool must be empty if everything is said to be private."""
-    measured = read_file(path, RecallFile)
-    if spec.train.data.everything_private and measured["pools"]["public"]:
-        raise InputError(
-            "is not 0, yet everything is said to be private", file=path, key="pools.public"
-        )
-    return measured
 
 
 def packing_of(spec: CertifySpec, ran: Ledger, path: Path) -> Packing | None:

@@ -10,8 +10,9 @@ import csv
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from confide.output import templates
 from confide.report.pages import everyday, opening
@@ -406,24 +407,16 @@ def correctness(result: Result) -> str | None:
     return "Two accountants and dp-accounting must agree before a certificate is written. " + tested
 
 
-def _attacks(kinds: tuple[str, ...]) -> Callable[[Result], str | None]:
-    return lambda result: outcomes_of(result, kinds)
-
-
-def _both(kinds: tuple[str, ...]) -> Callable[[Result], str | None]:
-    return lambda result: both(result, kinds)
-
-
 ANSWERS: dict[str, Callable[[Result], str | None]] = {
-    "extraction": _both(REGURGITATION),
-    "queries": _both(ASKING),
+    "extraction": partial(both, kinds=REGURGITATION),
+    "queries": partial(both, kinds=ASKING),
     "means": means,
     "preparation": preparation,
     "training": training,
     "analysis": analysis,
-    "membership": _attacks(MEMBERSHIP),
-    "attributes": _attacks(ATTRIBUTES),
-    "regurgitation": _attacks(REGURGITATION),
+    "membership": partial(outcomes_of, kinds=MEMBERSHIP),
+    "attributes": partial(outcomes_of, kinds=ATTRIBUTES),
+    "regurgitation": partial(outcomes_of, kinds=REGURGITATION),
     "scope": scope,
     "threats": threats,
     "documentation": documentation,
@@ -440,9 +433,5 @@ ANSWERS: dict[str, Callable[[Result], str | None]] = {
 }
 
 
-def _questions() -> list[dict[str, Any]]:
-    with Path(__file__).with_suffix(".csv").open(newline="", encoding="utf-8") as lines:
-        return list(csv.DictReader(lines))
-
-
-QUESTIONS = _questions()
+with Path(__file__).with_suffix(".csv").open(newline="", encoding="utf-8") as lines:
+    QUESTIONS = list(csv.DictReader(lines))
