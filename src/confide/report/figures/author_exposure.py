@@ -97,7 +97,7 @@ def _panel(
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    axes.set_xlabel("copies of a canary in its author's text (log scale)")
+    axes.set_xlabel("copies of a canary (log scale)")
     return notes
 
 
