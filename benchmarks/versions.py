@@ -54,11 +54,14 @@ def written(name: str, paths: dict[str, Path], inputs: set[Path]) -> Iterator[st
     for path in paths.values():
         if path in inputs:
             continue
-        content = path.read_bytes()
         if name in COUNTED:
-            found = json.loads(content)
-            content = json.dumps([found.get(count) for count in COUNTS]).encode()
-        yield hashlib.sha256(content).hexdigest()
+            found = json.loads(path.read_bytes())
+            counts = json.dumps([found.get(count) for count in COUNTS])
+            yield hashlib.sha256(counts.encode()).hexdigest()
+        else:
+            # not read at once: a stage's process begins with the peak of this one
+            with path.open("rb") as content:
+                yield hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def compare(sources: dict[str, Path], mb: float, point: str, rounds: int, folder: Path) -> Any:

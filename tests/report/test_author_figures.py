@@ -27,7 +27,7 @@ from confide.report.figures.authors import (
     mean_over,
     quantiles,
 )
-from confide.report.figures.levels import Moment, epoch_words, levels, moment, moments
+from confide.report.figures.levels import Moment, epoch_words, heading, levels, moment, moments
 from confide.report.figures.registry import FIGURES
 from confide.report.figures.tab import rate
 from confide.report.figures.train_time import ratio
@@ -241,7 +241,8 @@ def test_time_is_over_the_median_epoch_of_the_non_private_run(found, author_stud
 
 
 def test_exposure_panels_draw_each_run_at_each_level_hollow_where_it_is_not_reached(spec, found):
-    panels = FIGURES["author_exposure"](spec, found).axes
+    drawn = FIGURES["author_exposure"](spec, found)
+    panels = drawn.axes
     assert len(panels) == len(LEVELS) + 1
     for axes, level in zip(panels, (*LEVELS, None), strict=True):
         assert axes.get_xscale() == "log"
@@ -261,7 +262,8 @@ def test_exposure_panels_draw_each_run_at_each_level_hollow_where_it_is_not_reac
             if len(line.get_ydata()) == 2
         } >= {BITS, 37.0}
         assert axes.patches[0].get_bbox().intervaly == pytest.approx(null_band("mean", AUTHORS)[1:])
-        assert f"Non-private: {epoch_words(own)}" in axes.get_xlabel()
+        of_panel = drawn.caption.partition(f"{heading(level)}: ")[2]
+        assert of_panel.startswith(f"Non-private {epoch_words(own)}, ")
     hollow = [
         line.get_fillstyle() for line in panels[1].lines if len(line.get_xdata()) == len(COPIES)
     ]

@@ -374,3 +374,17 @@ def test_texts_stand_at_their_models_epsilon_and_at_their_worth(spec, results):
     bare = [replace(result, attacks={}) for result in results]
     empty = FIGURES["worth"](spec, bare)
     assert "synthesis" in empty.caption and not empty.axes
+
+
+def test_names_of_ticks_do_not_touch():
+    with style.settings():
+        drawn, ((axes,),) = style.panels(1.6, 2.0)
+        axes.plot([10, 200_000], [0, 1])
+        style.plain_log(axes, "x")
+        limits = axes.get_xlim()
+        axes.set_xticks([100, 10_000, 100_000], ["100", "10,000", "100,000"])
+        axes.set_xlim(limits)
+        style.settle(drawn)
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["100", "10,000"]
+    assert boxes[0].x1 < boxes[1].x0 and axes.get_xlim() == limits

@@ -22,11 +22,13 @@ from confide.report.figures.levels import (
     levels,
     moments,
 )
-from confide.report.figures.series import BUTT, Series, group, joined
+from confide.report.figures.series import BUTT, Series, joined
 from confide.report.figures.style import DARK, INK, NULL
 from confide.report.results import Json, Result
 
 FIRST: dict[str, Any] = {"color": INK, "linestyle": ":"}
+COLUMNS = 2  # more would be too narrow
+HEIGHT = 3.0  # inches of a line of panels
 AHEAD: dict[str, Any] = {"color": DARK, "linestyle": (0, (6, 2, 1, 2))}
 
 
@@ -45,17 +47,27 @@ def _canaries(attacks: dict[str, Json]) -> Json:
     "no run of this study was attacked by its authors' canaries",
 )
 def author_exposure(shown: Shown) -> Drawn:
-    """One row per corpus, a panel per perplexity level and one of the final models."""
+    """A panel of each corpus and perplexity level, and one of the final models.
+
+    The caption names the epochs that are compared.
+    """
     at_levels = levels(shown.spec, shown.results, EXPOSURE)
+    columns = min(COLUMNS, len(at_levels))
+    lines = -(-len(at_levels) // columns)  # of panels, of each corpus
     rows = shown.series
-    height = 3.2 + 0.16 * len(group(shown.results))  # with words below the panel
     drawn, grid = style.panels(
-        style.WIDTH, 2.2 + height * len(rows), len(rows), len(at_levels), sharey="row"
+        style.WIDTH, HEIGHT * lines * len(rows), lines * len(rows), columns, sharey=True
     )
-    for line, (name, row) in zip(grid, rows.items(), strict=True):
-        for axes, level in zip(line, at_levels, strict=True):
-            _panel(axes, shown.corpora[name], row, level, shown.gamma)
-            axes.set_title(f"{name}: {heading(level)}")
+    compared = []
+    for of_corpus, (name, row) in zip(grid.reshape(len(rows), -1), rows.items(), strict=True):
+        for axes, level in zip(of_corpus, at_levels, strict=False):
+            title = f"{name}: {heading(level)}"
+            words = _panel(axes, shown.corpora[name], row, level, shown.gamma)
+            compared.append(f"{title}: {', '.join(words)}.")
+            axes.set_title(title)
+        for axes in of_corpus[len(at_levels) :]:
+            drawn.delaxes(axes)
+    for line in grid:
         line[0].set_ylabel("mean exposure (bits)")
     legend = [
         *shown.handles(),
@@ -64,12 +76,13 @@ def author_exposure(shown: Shown) -> Drawn:
         style.entry("all canaries before\nall else, mean", linewidth=1.2, **AHEAD),
         style.band("never seen, 95 %"),
     ]
-    return drawn, _caption(shown, at_levels), legend
+    return drawn, " ".join([_caption(shown, at_levels), *compared]), legend
 
 
 def _panel(
     axes: Axes, results: list[Result], drawn: list[Series], level: float | None, gamma: float
-) -> None:
+) -> list[str]:
+    """Draw one panel; returns which epochs of each series it compares, in words."""
     _bounds(axes, results)
     notes = []
     ticks: set[int] = set()
@@ -78,14 +91,14 @@ def _panel(
         if not runs:
             continue
         ticks |= set(_line(axes, series, runs, 1.0 + 0.03 * (number - (len(drawn) - 1) / 2)))
-        notes.append(f"{series.label}: {epoch_words(runs)}")
+        notes.append(f"{series.label} {epoch_words(runs)}")
     axes.set_xscale("log")
     axes.set_xticks(_apart(sorted(ticks)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    label = ["copies of a canary in its author's text (log scale)\n", *notes]
-    axes.set_xlabel("\n".join(label), fontsize=8)
+    axes.set_xlabel("copies of a canary (log scale)")
+    return notes
 
 
 def _line(axes: Axes, series: Series, runs: list[Moment], shift: float) -> list[int]:
@@ -124,7 +137,7 @@ def _apart(values: list[int]) -> list[int]:
     for value in values:
         last = ticks[-1] if ticks else 0
         round_one = value < 10 or value % 5 == 0
-        if value >= 1.22 * last and (round_one or value > 1.6 * last):
+        if value >= 1.3 * last and (round_one or value > 1.6 * last):
             ticks.append(value)
     return ticks
 

@@ -2,12 +2,14 @@
 
 Equal utility is the epoch whose validation perplexity is nearest to a level, of those after which
 the model was attacked; a run that never comes within 10 % of the level is not compared, but drawn
-hollow. The paper (Privacy Regularization, section 3) compares at equal perplexity alone: there the
-unmitigated model has seen the canaries less often than the others (copies x epochs), so the final
-models stand beside it.
+hollow. Verdicts compare at the level itself, between two epochs. The paper (Privacy
+Regularization, section 3) compares at equal perplexity alone: there the unmitigated model has seen
+the canaries less often than the others (copies x epochs), so the final models stand beside it.
 """
 
 import math
+from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 from matplotlib.lines import Line2D
@@ -17,6 +19,9 @@ from confide.report.results import Json, Result
 from confide.specs import ReportSpec
 
 NEAR = 0.1
+STEP = (
+    1.5  # times the perplexity of the next epoch, beyond which nothing is told of what is between
+)
 OUTSIDE = "†"
 
 
@@ -44,21 +49,48 @@ def moment(result: Result, level: float | None, kind: str) -> Moment | None:
 
     None where it was not attacked so, or has no validation perplexity.
     """
-    ppl = {epoch.epoch: epoch.valid_ppl for epoch in result.epochs}
     if level is None:
+        ppl = {epoch.epoch: epoch.valid_ppl for epoch in result.epochs}
         last = max(ppl, default=0)
         return Moment(last, ppl.get(last), None, result.attacks) if kind in result.attacks else None
-    ppl_where_attacked = {
-        epoch: value
-        for epoch, value in ppl.items()
-        if value is not None and kind in result.trajectory.get(epoch, ())
-    }
+    ppl_where_attacked = attacked(result, kind)
     if not ppl_where_attacked:
         return None
     nearest = min(
         ppl_where_attacked, key=lambda epoch: abs(math.log(ppl_where_attacked[epoch] / level))
     )
     return Moment(nearest, ppl_where_attacked[nearest], level, result.trajectory[nearest])
+
+
+def attacked(result: Result, kind: str) -> dict[int, float]:
+    """Validation perplexity after each epoch whose model was attacked so."""
+    return {
+        epoch.epoch: epoch.valid_ppl
+        for epoch in result.epochs
+        if epoch.valid_ppl is not None and kind in result.trajectory.get(epoch.epoch, ())
+    }
+
+
+def at_level(
+    result: Result, level: float, kind: str, measure: Callable[[Json], float | None]
+) -> float | None:
+    """A number of an attack at a validation perplexity.
+
+    It is that of the first two epochs in a row which have the level between them, weighted by the
+    logarithms of their perplexities. None where there are no such, where they are further than
+    STEP apart, or where nothing was measured.
+    """
+    for (before, high), (after, low) in pairwise(sorted(attacked(result, kind).items())):
+        if not low <= level <= high:
+            continue
+        if high > STEP * low:
+            return None
+        first, second = (measure(result.trajectory[epoch][kind]) for epoch in (before, after))
+        if first is None or second is None:
+            return None
+        share = math.log(high / level) / math.log(high / low) if low < high else 0.0
+        return (1 - share) * first + share * second
+    return None
 
 
 def moments(runs: list[Result], level: float | None, kind: str) -> list[Moment]:

@@ -7,6 +7,7 @@ A figure is as wide as two columns of a paper (6.9 inches), and its letters are 
 so that it can still be read at the width of one column. Heading and caption stand beside it.
 """
 
+import math
 import textwrap
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -272,6 +273,27 @@ def fit(drawn: Figure) -> None:
         axes.set_xlabel("\n".join(textwrap.fill(line, letters + 4) for line in whole))
 
 
+def thin(axes: Axes) -> None:
+    """Leave out ticks whose names would touch the one to their left."""
+    low, high = axes.get_xlim()
+    labels = axes.get_xticklabels()
+    shown = [
+        (tick, label)
+        for tick, label in zip(axes.get_xticks(), labels, strict=True)
+        if low <= tick <= high
+    ]
+    kept = []
+    end = -math.inf
+    for tick, label in shown:
+        box = label.get_window_extent()
+        if box.x0 > end:
+            kept.append((tick, label.get_text()))
+            end = box.x1 + box.height / 2
+    if len(kept) < len(shown):
+        axes.set_xticks([tick for tick, _ in kept], [text for _, text in kept])
+        axes.set_xlim(low, high)
+
+
 def settle(drawn: Figure) -> None:
     """Lay out once and round, with titles and names of axes in lines that fit their panels.
 
@@ -281,6 +303,8 @@ def settle(drawn: Figure) -> None:
     drawn.draw_without_rendering()
     fit(drawn)
     drawn.draw_without_rendering()
+    for axes in drawn.axes:
+        thin(axes)
     drawn.set_layout_engine("none")
     for axes in drawn.axes:
         left, bottom, width, height = (round(value, 4) for value in axes.get_position().bounds)

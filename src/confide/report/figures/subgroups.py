@@ -36,6 +36,7 @@ MOST = "^"
 LEAST = "v"
 FAR = 500  # per cent: changes above which axes are logarithmic
 LINEAR = 10  # below which these are linear still
+FIFTHS = 3.2  # inches of the panel of all authors
 TICKS = (-10_000, -100, 0, 100, 10_000)  # of such axes
 Compared = list[tuple[Series, list[Change]]]
 
@@ -45,25 +46,32 @@ Compared = list[tuple[Series, list[Change]]]
     empty="no run of this study can be compared author by author with a non-private one",
 )
 def subgroups(shown: Shown) -> Drawn:
-    """One row per corpus: the two ends and their gap by series, then all authors in fifths."""
+    """Per corpus a line of both ends and their gap by series, and one of all authors in fifths."""
     compared_by = {name: _compared(shown, name) for name in shown.corpora}
     rows = {name: compared for name, compared in compared_by.items() if compared}
     if not rows:
         raise Nothing
-    height = 2.2 + sum(1.1 + max(2.2, 0.36 * len(compared)) for compared in rows.values())
-    drawn, grid = style.panels(style.WIDTH, height, len(rows), 3)
-    for (left, middle, right), (name, compared) in zip(grid, rows.items(), strict=True):
+    heights = [
+        height
+        for compared in rows.values()
+        for height in (1.1 + max(2.2, 0.36 * len(compared)), FIFTHS)
+    ]
+    drawn = style.figure(style.WIDTH, sum(heights))
+    grid = drawn.add_gridspec(len(heights), 2, height_ratios=heights)
+    for line, (name, compared) in enumerate(rows.items()):
+        left, middle = (drawn.add_subplot(grid[2 * line, column]) for column in (0, 1))
+        below = drawn.add_subplot(grid[2 * line + 1, :])
         places = range(len(compared), 0, -1)
         for place, (series, authors) in zip(places, compared, strict=True):
             _two_ends(left, place, series, authors)
             _gap(middle, place, series, authors)
         for number, (series, authors) in enumerate(compared):
-            _fifths(right, series, authors, 0.05 * (number - (len(compared) - 1) / 2))
+            _fifths(below, series, authors, 0.05 * (number - (len(compared) - 1) / 2))
         few = len(ends(compared[0][1])[0])
         left.set_title(f"{name}: {few} authors at either end")
-        _label(left, middle, right, [series.label for series, _ in compared])
+        _label(left, middle, below, [series.label for series, _ in compared])
         if max(abs(change.percent) for _, authors in compared for change in authors) > FAR:
-            for axes, which in ((left, "x"), (middle, "x"), (right, "y")):
+            for axes, which in ((left, "x"), (middle, "x"), (below, "y")):
                 _wide(axes, which)  # else the small changes would be one dot
     every = [pair for compared in rows.values() for pair in compared]
     legend = [*_ends_legend(), *(series.handle() for series, _ in every)]
@@ -127,21 +135,22 @@ def _fifths(axes: Axes, series: Series, authors: list[Change], shift: float) -> 
     means = [mean_over([change.percent for change in part]) for part in parts]
     joined(axes, series, x, means, {"linewidth": 1.1} | BUTT, markersize=5.5)
     labels = [f"{part[0].train_points}–{part[-1].train_points}" for part in parts]
-    axes.set_xticks(numbers, labels, fontsize=7.5, rotation=30)
+    axes.set_xticks(numbers, labels)
 
 
-def _label(left: Axes, middle: Axes, right: Axes, names: list[str]) -> None:
+def _label(left: Axes, middle: Axes, below: Axes, names: list[str]) -> None:
     middle.set_title("gap between the ends")
-    right.set_title("all authors, by training text")
+    below.set_title("all authors, by training text")
     left.set_xlabel("change of test perplexity (%)")
     middle.set_xlabel("least minus most (points)")
-    right.set_xlabel("training points of an author, in equal parts")
-    right.set_ylabel("change of test perplexity (%)")
+    below.set_xlabel("training points of an author, in equal parts")
+    below.set_ylabel("change of test perplexity (%)")
     for axes, labels in ((left, names), (middle, [""] * len(names))):
         axes.axvline(0, color=FAINT, linewidth=1, zorder=1)
         name_rows(axes, labels)
+    left.margins(x=0.1)
     middle.margins(x=0.3)
-    right.axhline(0, color=FAINT, linewidth=1, zorder=1)
+    below.axhline(0, color=FAINT, linewidth=1, zorder=1)
 
 
 def _wide(axes: Axes, which: str) -> None:

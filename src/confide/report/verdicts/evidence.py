@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from confide.report.results import Result
-from confide.report.seeds import LEVEL, Estimate, all_below, holm, mean_of
+from confide.report.figures.levels import at_level
+from confide.report.results import Json, Result
+from confide.report.seeds import LEVEL, all_below, holm, mean_of
 from confide.report.tables.table import Row, groups, rows, show
 from confide.specs import ReportSpec
 
@@ -32,6 +33,10 @@ FAR = math.log(1.1)
 
 class NotMeasured(Exception):
     """What a claim asks for was not measured, or is no run of the study."""
+
+
+class NotComparable(Exception):
+    """What a claim compares has nothing in common to be compared at."""
 
 
 class Verdict(NamedTuple):
@@ -104,15 +109,27 @@ class Study:
         """The same of several rows."""
         return [self.number(name, column, gamma) for name in names]
 
-    def estimate(self, name: str, column: str) -> Estimate:
-        """Means over the seeds of a column of table.csv and of its interval's ends."""
-        value, low, high = (self.number(name, f"{column}{end}") for end in ("", "_low", "_high"))
-        return Estimate(value, low=low, high=high)
-
     def metric(self, name: str, kind: str, key: str, gamma: float | None = None) -> float:
         """Mean over the seeds of a number of an attack; NotMeasured where none of them has it."""
         values = (result.metric(kind, key) for result in self.runs(name, gamma))
         return mean(values, f"{self.spec.study}: {name}.{kind}.{key}")
+
+    def at_perplexity(
+        self, names: Iterable[str], level: float, kind: str, measure: Callable[[Json], float | None]
+    ) -> dict[str, dict[int, float]]:
+        """A number of an attack on rows where each has a validation perplexity; by seed.
+
+        NotComparable where a row has no two epochs just above and just below it.
+        """
+        numbers = {}
+        for name in names:
+            each = {run.run.seed: at_level(run, level, kind, measure) for run in self.runs(name)}
+            numbers[name] = {seed: value for seed, value in each.items() if value is not None}
+            if not numbers[name]:
+                raise NotComparable(
+                    f"{name} has no epochs near validation perplexity {show(level)} on both sides"
+                )
+        return numbers
 
     def _nearest(self, name: str, gamma: float | None) -> float:
         return min(
@@ -153,12 +170,20 @@ def above_ratio(logs: list[float], ratio: float) -> list[float]:
     return [value - math.log(ratio) for value in logs]
 
 
+def paired(first: dict[int, float], second: dict[int, float]) -> list[float]:
+    """By how much the first row's numbers are larger than the second's, of the seeds of both."""
+    seeds = sorted(first.keys() & second.keys())
+    if not seeds:
+        raise NotMeasured("the same seed of both rows was not run")
+    return [first[seed] - second[seed] for seed in seeds]
+
+
 def log_ratios(first: dict[int, float], second: dict[int, float]) -> list[float]:
     """Logarithms of the ratios of two rows' numbers, of the seeds that both have."""
-    pairs = sorted(first.keys() & second.keys())
-    if not pairs:
-        raise NotMeasured("the same seed of both rows was not run")
-    return [math.log(first[seed] / second[seed]) for seed in pairs]
+    first_log, second_log = (
+        {seed: math.log(value) for seed, value in numbers.items()} for numbers in (first, second)
+    )
+    return paired(first_log, second_log)
 
 
 def ratios(study: Study, names: tuple[str, str], column: str = "ppl") -> list[float]:
@@ -234,6 +259,8 @@ class Claim(NamedTuple):
             verdict = self.verdict(*needed)
         except NotMeasured as missing:
             return Verdict(UNKNOWN, str(missing))
+        except NotComparable as apart:
+            return Verdict(APART, str(apart))
         single = min(study.seeds for study in needed) == 1
         untested = verdict.p is None and verdict.word in (HOLDS, PUBLISHED)
         if self.needs == "seeds" and single and untested:

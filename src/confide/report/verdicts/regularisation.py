@@ -1,110 +1,95 @@
 """Claims of Privacy Regularization (Mireshghallah et al. 2021).
 
-The corpora are simulated authors and tiny Shakespeare.
+The corpora are simulated authors and tiny Shakespeare. What is compared at equal perplexity is
+compared at the first perplexity level of the study, between two epochs (`levels.at_level`).
 """
 
 import math
 from collections.abc import Callable
 from functools import partial
 
-from confide.report.figures.authors import EXPOSURE, by_copies, mean_over
-from confide.report.figures.levels import moments
-from confide.report.figures.tab import rate
+from confide.report.figures.authors import EXPOSURE, by_copies
 from confide.report.figures.train_time import ratio
-from confide.report.seeds import Estimate
+from confide.report.results import Json
+from confide.report.seeds import LEVEL, all_below, mean_of
 from confide.report.tables.table import show
 from confide.report.verdicts.evidence import (
-    FAILS,
     FAR,
     HOLDS,
-    OPEN,
     PUBLISHED,
     Study,
     Verdict,
     above_ratio,
     below,
     decide,
-    mean,
+    p_of,
+    paired,
     ratios,
 )
 
-Measure = Callable[[Study, str, float], Estimate]  # of a row, at a validation perplexity
+Measure = Callable[[Json], float | None]  # of what an attack wrote
+TAB = "tab"
 KINDS = ("adversarial", "triplet")
 OFTEN = 9  # copies above which the paper has the regularisers ahead of DP
 BITS = 2.0  # of exposure that count as comparable
 MANY = 650 / 103.5  # times as much perplexity is "an extremely low utility"
 
 
-def overlap(first: Estimate, second: Estimate) -> bool:
-    """Whether two intervals do."""
-    return first.low <= second.high and second.low <= first.high
+def exposed(attack: Json, least: int = 1, most: float = math.inf) -> float | None:
+    """Mean exposure, in bits, of canaries of so many copies."""
+    exposures = [
+        value
+        for copies, by_author in by_copies(attack["canaries"]).items()
+        if least <= copies <= most
+        for values in by_author.values()
+        for value in values
+    ]
+    return mean_of(exposures) if exposures else None
 
 
-def words_of(estimate: Estimate) -> str:
-    return f"{show(estimate.value)} [{show(estimate.low)}, {show(estimate.high)}]"
-
-
-def listed(estimates: dict[str, Estimate]) -> str:
-    """Each of some methods' numbers behind its name."""
-    return ", ".join(
-        f"{name.replace('_', ' ')} {words_of(number)}" for name, number in estimates.items()
-    )
-
-
-def exposed(
-    study: Study, name: str, level: float, least: int = 1, most: float = math.inf
-) -> Estimate:
-    """Mean exposure of canaries of so many copies at a validation perplexity.
-
-    Whole authors are resampled.
-    """
-    authors: dict[int, list[float]] = {}
-    for run in moments(study.runs(name), level, EXPOSURE):
-        for copies, by_author in by_copies(run.attacks[EXPOSURE]["canaries"]).items():
-            for author, values in by_author.items():
-                authors.setdefault(author, []).extend(values if least <= copies <= most else [])
-    return mean_over([mean(values, f"{name}: exposures") for values in authors.values()])
-
-
-def extracted(study: Study, name: str, level: float, group: str = "canaries") -> Estimate:
-    """Share of canaries that the tab attack brings back at a validation perplexity, per cent.
+def extracted(attack: Json, group: str = "canaries") -> float | None:
+    """Share of sequences that come back from their first token, per cent.
 
     `group`: canaries, or real for training text.
     """
-    share = rate(moments(study.runs(name), level, "tab"), group, "greedy")
-    if share is None:
-        return mean_over([])
-    return Estimate(share.value, low=share.low or 0.0, high=share.high or 0.0).times(100)
+    rate = (attack.get(group) or {}).get("rate_greedy")
+    return None if rate is None else 100 * rate
+
+
+def listed(numbers: dict[str, dict[int, float]], prefix: str = "") -> str:
+    """Each row's mean over the seeds behind its name."""
+    return ", ".join(
+        f"{name.removeprefix(f'{prefix}_').replace('_', ' ')} {show(mean_of(list(each.values())))}"
+        for name, each in numbers.items()
+    )
 
 
 def less_exposed(study: Study, prefix: str) -> Verdict:
-    return protected(study, prefix, measure=exposed, unit="bits")
+    return protected(study, prefix, EXPOSURE, exposed, "bits")
 
 
 def less_extracted(study: Study, prefix: str) -> Verdict:
-    return protected(study, prefix, measure=extracted, unit="%")
+    return protected(study, prefix, TAB, extracted, "% come back")
 
 
-def protected(study: Study, prefix: str, *, measure: Measure, unit: str) -> Verdict:
+def protected(study: Study, prefix: str, kind: str, measure: Measure, unit: str) -> Verdict:
     """Regularisers against random batches and batches of one author, at equal perplexity.
 
-    Those train without a regulariser.
+    Those train without a regulariser. What batches of one author do as well is no regulariser's
+    merit: the claim then holds only as published.
     """
+    own = [f"{prefix}_{regulariser}" for regulariser in KINDS]
+    plain, alone = f"{prefix}_nonprivate", f"{prefix}_by_author"
     level = study.spec.ppl_levels[0]
-    plain, alone = (
-        measure(study, f"{prefix}_{name}", level) for name in ("nonprivate", "by_author")
-    )
-    by_kind = {kind: measure(study, f"{prefix}_{kind}", level) for kind in KINDS}
-    regularised = by_kind.values()
-    evidence = (
-        f"at validation perplexity {level:g}: {listed(by_kind)} {unit}, none {words_of(plain)}, "
-        f"none with batches of one author {words_of(alone)}"
-    )
-    if all(number.high < plain.value and number.value < plain.low for number in regularised):
-        ahead = all(number.high < alone.low for number in regularised)
-        return Verdict(HOLDS if ahead else PUBLISHED, evidence)
-    lower = all(number.value < plain.value for number in regularised)
-    return Verdict(OPEN if lower else FAILS, evidence)
+    numbers = study.at_perplexity([*own, plain, alone], level, kind, measure)
+    evidence = f"at validation perplexity {level:g}: {listed(numbers, prefix)} {unit}"
+    verdict = below([paired(numbers[row], numbers[plain]) for row in own], evidence, far=math.inf)
+    ahead = [paired(numbers[row], numbers[alone]) for row in own]
+    p = p_of(ahead)
+    is_ahead = p is not None and p < LEVEL and all_below(ahead).below
+    if verdict.word == HOLDS and not is_ahead:
+        return verdict._replace(word=PUBLISHED)
+    return verdict
 
 
 def against_noise(study: Study) -> Verdict:
@@ -112,40 +97,47 @@ def against_noise(study: Study) -> Verdict:
 
     That is clipping, and too little noise to certify anything.
     """
-    level = study.spec.ppl_levels[0]
     measure = partial(exposed, least=OFTEN + 1)
-    return _beside_noise(study, level, measure, f"more than {OFTEN} copies", "bits")
+    numbers, evidence = _beside_noise(study, EXPOSURE, measure)
+    words = f"{evidence} bits, more than {OFTEN} copies"
+    return below(_differences(numbers), words, far=math.inf)
 
 
 def tab_against_noise(study: Study) -> Verdict:
-    """Canaries that come back at the lower of the perplexities, against what the paper calls DP."""
-    level = study.spec.ppl_levels[-1]
-    return _beside_noise(study, level, extracted, "canaries that come back", "%")
+    """Canaries that come back, against what the paper calls DP."""
+    numbers, evidence = _beside_noise(study, TAB, extracted)
+    return below(_differences(numbers), f"{evidence} % come back", far=math.inf)
 
 
 def few_copies(study: Study) -> Verdict:
     """Seldom repeated canaries against what the paper calls DP: no more exposed, nor less.
 
-    A small difference is one of two bits at most.
+    A small difference is one of two bits at most (two one-sided tests).
     """
+    numbers, evidence = _beside_noise(study, EXPOSURE, partial(exposed, most=OFTEN))
+    sides = [
+        [sign * value - BITS for value in differences]
+        for differences in _differences(numbers)
+        for sign in (1, -1)
+    ]
+    return below(sides, f"{evidence} bits, up to {OFTEN} copies", far=math.inf)
+
+
+def _beside_noise(
+    study: Study, kind: str, measure: Measure
+) -> tuple[dict[str, dict[int, float]], str]:
+    """Numbers of the regularisers, and last those of clipping with a little noise; in words."""
+    names = [*(f"writers_{regulariser}" for regulariser in KINDS), "writers_clip_noise"]
     level = study.spec.ppl_levels[0]
-    noise = exposed(study, "writers_clip_noise", level, most=OFTEN)
-    by_kind = {kind: exposed(study, f"writers_{kind}", level, most=OFTEN) for kind in KINDS}
-    evidence = (
-        f"at validation perplexity {level:g}, up to {OFTEN} copies: {listed(by_kind)} bits, "
-        f"clip + noise (ε = ∞) {words_of(noise)}"
-    )
-    regularised = by_kind.values()
-    if any(not overlap(_wider(number, BITS), noise) for number in regularised):
-        return Verdict(FAILS, evidence)
-    near = _wider(Estimate(noise.value, low=noise.value, high=noise.value), BITS)
-    ends = [end for number in regularised for end in number.ends]
-    is_shown = all(near.low <= end <= near.high for end in ends)
-    return Verdict(HOLDS if is_shown else OPEN, evidence)
+    numbers = study.at_perplexity(names, level, kind, measure)
+    words = f"at validation perplexity {level:g}: {listed(numbers, 'writers')} (ε = ∞)"
+    return numbers, words
 
 
-def _wider(estimate: Estimate, by: float) -> Estimate:
-    return Estimate(estimate.value, low=estimate.low - by, high=estimate.high + by)
+def _differences(numbers: dict[str, dict[int, float]]) -> list[list[float]]:
+    """By how much each row's numbers are larger than the last one's."""
+    *rows, last = numbers.values()
+    return [paired(row, last) for row in rows]
 
 
 def useless(study: Study, prefix: str) -> Verdict:
@@ -162,60 +154,48 @@ def useless(study: Study, prefix: str) -> Verdict:
 
 def real(study: Study, prefix: str) -> Verdict:
     """What comes back of real text against canaries, without a regulariser, at high perplexity."""
+    name = f"{prefix}_nonprivate"
     level = study.spec.ppl_levels[0]
     text, canaries = (
-        extracted(study, f"{prefix}_nonprivate", level, group) for group in ("real", "canaries")
+        study.at_perplexity([name], level, TAB, partial(extracted, group=group))[name]
+        for group in ("real", "canaries")
     )
-    evidence = (
-        f"at validation perplexity {level:g}: real text {words_of(text)} %, canaries "
-        f"{words_of(canaries)} %"
-    )
-    if text.high < canaries.low:
-        return Verdict(FAILS, evidence)
-    return Verdict(HOLDS if text.low > canaries.high else OPEN, evidence)
+    words = listed({"real text": text, "canaries": canaries})
+    evidence = f"at validation perplexity {level:g}: {words} % come back"
+    return below([paired(canaries, text)], evidence, far=math.inf)
 
 
 def batches(study: Study, prefix: str) -> Verdict:
     """Regularisers with batches of one author against the same with random ones."""
+    pairs = {f"{prefix}_{kind}": f"{prefix}_{kind}_random" for kind in KINDS}
     level = study.spec.ppl_levels[0]
-    pairs = {
-        kind: [exposed(study, f"{prefix}_{kind}{end}", level) for end in ("", "_random")]
-        for kind in KINDS
-    }
-    evidence = f"at validation perplexity {level:g}: " + "; ".join(
-        f"{kind} {words_of(own)} bits, with random batches {words_of(random)}"
-        for kind, (own, random) in pairs.items()
-    )
-    if any(own.low > random.high for own, random in pairs.values()):
-        return Verdict(FAILS, evidence)
-    apart = all(own.high < random.low for own, random in pairs.values())
-    return Verdict(HOLDS if apart else OPEN, evidence)
-
-
-def _beside_noise(study: Study, level: float, measure: Measure, what: str, unit: str) -> Verdict:
-    """Regularisers against clipping with a little noise at a validation perplexity."""
-    noise = measure(study, "writers_clip_noise", level)
-    by_kind = {kind: measure(study, f"writers_{kind}", level) for kind in KINDS}
-    evidence = (
-        f"at validation perplexity {level:g}, {what}: {listed(by_kind)} {unit}, "
-        f"clip + noise (ε = ∞) {words_of(noise)}"
-    )
-    if all(number.high < noise.low for number in by_kind.values()):
-        return Verdict(HOLDS, evidence)
-    alike = all(overlap(number, noise) for number in by_kind.values())
-    return Verdict(OPEN if alike else FAILS, evidence)
+    numbers = study.at_perplexity([*pairs, *pairs.values()], level, EXPOSURE, exposed)
+    evidence = f"at validation perplexity {level:g}: {listed(numbers, prefix)} bits"
+    samples = [paired(numbers[own], numbers[random]) for own, random in pairs.items()]
+    return below(samples, evidence, far=math.inf)
 
 
 def fair(study: Study, prefix: str, other: str) -> Verdict:
     """Gap between authors with little and with much text, against another method's.
 
-    It is of the change of perplexity.
+    It is of the change of perplexity, in percentage points.
     """
-    gaps = {name: study.estimate(f"{prefix}_{name}", "author_gap") for name in (*KINDS, other)}
-    smaller = all(gaps[kind].high < gaps[other].low for kind in KINDS)
-    larger = any(gaps[kind].low > gaps[other].high for kind in KINDS)
-    word = HOLDS if smaller else FAILS if larger else OPEN
-    return Verdict(word, f"percentage points: {listed(gaps)}")
+    return _lower(study, prefix, other, "author_gap", "percentage points")
+
+
+def hidden(study: Study, prefix: str) -> Verdict:
+    """Whether a fresh probe of the last hidden state names the author less often.
+
+    It is compared with training without a regulariser.
+    """
+    return _lower(study, prefix, "nonprivate", "author_inference", "share of held-out texts")
+
+
+def _lower(study: Study, prefix: str, other: str, column: str, words: str) -> Verdict:
+    """Whether a column of table.csv is lower for both regularisers than for another row."""
+    names = [f"{prefix}_{name}" for name in (*KINDS, other)]
+    numbers = {name: study.each(name, column) for name in names}
+    return below(_differences(numbers), f"{words}: {listed(numbers, prefix)}", far=math.inf)
 
 
 def quick(study: Study, prefix: str) -> Verdict:
@@ -241,18 +221,6 @@ def quick(study: Study, prefix: str) -> Verdict:
     slowest = max(ratio_by_name[kind] for kind in KINDS)
     as_printed = same[0] <= 1.15 and same[1] <= 1.8 and ratio_by_name["dpsgd"] > slowest
     return decide(as_printed, evidence)
-
-
-def hidden(study: Study, prefix: str) -> Verdict:
-    """Whether a fresh probe of the last hidden state names the author less often.
-
-    It is compared with training without a regulariser.
-    """
-    names = ("nonprivate", *KINDS)
-    shares = {name: study.estimate(f"{prefix}_{name}", "author_inference") for name in names}
-    per_cent = {name: share.times(100) for name, share in shares.items()}
-    less = all(shares[kind].high < shares["nonprivate"].low for kind in KINDS)
-    return decide(less, f"per cent of held-out texts: {listed(per_cent)}")
 
 
 def equal_utility(study: Study, prefix: str) -> Verdict:

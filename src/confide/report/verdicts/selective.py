@@ -5,7 +5,7 @@ Their Table 3 calls JFT S-DP on GPT-2.
 
 import math
 
-from confide.report.figures.levels import moment
+from confide.report.figures.levels import attacked
 from confide.report.results import Result
 from confide.report.seeds import mean_of
 from confide.report.tables.table import show
@@ -16,6 +16,7 @@ from confide.report.verdicts.evidence import (
     HOLDS,
     OPEN,
     PUBLISHED,
+    NotComparable,
     NotMeasured,
     Study,
     Verdict,
@@ -25,6 +26,7 @@ from confide.report.verdicts.evidence import (
     decide,
     guessing,
     p_of,
+    paired,
     ratios,
 )
 
@@ -205,30 +207,17 @@ def noise(study: Study, less: str, more: str) -> Verdict:
 def safer(study: Study, first: str, second: str, kind: str = "exposure") -> Verdict:
     """An attack on two rows at the middle of the validation perplexities that both have.
 
-    The middle is that of logarithms. Nothing is compared where the runs have no perplexity in
-    common, or none of the models after an epoch comes near it.
+    The middle is that of logarithms. NotComparable where the runs have no perplexity in common.
     """
     name, words = ATTACKED[kind]
     level = _middle([*study.runs(first), *study.runs(second)], kind)
     if level is None:
-        return Verdict(APART, f"{first} and {second} have no validation perplexity in common")
-    values = {
-        row: {
-            result.run.seed: float(there.attacks[kind][name])
-            for result in study.runs(row)
-            if (there := moment(result, level, kind)) is not None and there.near
-        }
-        for row in (first, second)
-    }
-    seeds = sorted(values[first].keys() & values[second].keys())
-    if not seeds:
-        evidence = f"no model of both {first} and {second} is near perplexity {show(level)}"
-        return Verdict(APART, evidence)
+        raise NotComparable(f"{first} and {second} have no validation perplexity in common")
+    numbers = study.at_perplexity((first, second), level, kind, lambda attack: attack[name])
     evidence = f"{words} at validation perplexity {show(level)}: " + ", ".join(
-        f"{row} {show(mean_of([each[seed] for seed in seeds]))}" for row, each in values.items()
+        f"{row} {show(mean_of(list(each.values())))}" for row, each in numbers.items()
     )
-    differences = [values[first][seed] - values[second][seed] for seed in seeds]
-    return below([differences], evidence, far=math.inf)
+    return below([paired(numbers[first], numbers[second])], evidence, far=math.inf)
 
 
 def _middle(results: list[Result], kind: str) -> float | None:
@@ -239,15 +228,11 @@ def _middle(results: list[Result], kind: str) -> float | None:
     lowest = []
     highest = []
     for result in results:
-        attacked = [
-            epoch.valid_ppl
-            for epoch in result.epochs
-            if epoch.valid_ppl is not None and kind in result.trajectory.get(epoch.epoch, ())
-        ]
-        if not attacked:
+        perplexities = attacked(result, kind).values()
+        if not perplexities:
             raise NotMeasured(f"{result.run.name}: {kind} after its epochs")
-        lowest.append(min(attacked))
-        highest.append(max(attacked))
+        lowest.append(min(perplexities))
+        highest.append(max(perplexities))
     low, high = max(lowest), min(highest)
     return math.sqrt(low * high) if low <= high else None
 
