@@ -31,6 +31,8 @@ from confide.report.figures.schedules import noised, schedules
 from confide.report.results import load
 from confide.report.tables import table as tables
 
+pytestmark = pytest.mark.usefixtures("settings")
+
 AIR = Question("AIRLINE", ("MEDIA", "INSURANCE"))
 COLOUR = {
     name: style.look(name).color
@@ -47,12 +49,6 @@ def results(domain_study):
 @pytest.fixture(scope="module")
 def spec(domain_study):
     return domain_study[1]
-
-
-@pytest.fixture(autouse=True)
-def settings():
-    with style.settings():
-        yield
 
 
 def of(results, method):

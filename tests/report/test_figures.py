@@ -21,11 +21,7 @@ from confide.report.results import load
 from confide.specs import AmplificationSpec
 from tests.nightly import nightly
 
-
-@pytest.fixture(scope="module")
-def results(study):
-    root, spec = study
-    return load(spec.runs, root / "results", root / "models")
+pytestmark = pytest.mark.usefixtures("settings")
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +45,6 @@ def shown(spec, results, domain_study, author_study):
 def figure_of(shown):
     """A study's figure by its name, drawn once: tests may lay it out and change nothing else."""
     return cache(lambda name: FIGURES[name](*shown(name)))
-
-
-@pytest.fixture(autouse=True)
-def settings():
-    with style.settings():
-        yield
 
 
 def xy(axes, color):

@@ -11,24 +11,13 @@ from hypothesis import strategies as st
 
 from confide.report.figures import style
 from confide.report.figures.pareto import pareto, unbeaten
-from confide.report.results import load
+
+pytestmark = pytest.mark.usefixtures("settings")
 
 SMALL = st.sampled_from([0.0, 1.0, 2.0, 3.0, math.inf])
 COLOUR = {
     name: style.look(name).color for name in ("nonprivate", "redacted", "dpsgd", "crt", "selective")
 }
-
-
-@pytest.fixture(scope="module")
-def results(study):
-    root, spec = study
-    return load(spec.runs, root / "results", root / "models")
-
-
-@pytest.fixture(autouse=True)
-def settings():
-    with style.settings():
-        yield
 
 
 def best(axes):

@@ -13,15 +13,8 @@ from scipy.stats import sem, t
 from confide.attacks.exposure.budget import Ranking
 from confide.attacks.exposure.exposure import judged
 from confide.report.figures.frame import Shown
-from confide.report.results import load
 from confide.report.tables import table as tables
 from confide.report.verdicts.evidence import NotMeasured, Study
-
-
-@pytest.fixture(scope="module")
-def results(study):
-    root, spec = study
-    return load(spec.runs, root / "results", root / "models")
 
 
 @pytest.fixture(scope="module")

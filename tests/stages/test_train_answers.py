@@ -26,11 +26,12 @@ from confide.models.head import IGNORE
 from confide.models.language_model import LanguageModel
 from confide.specs import DataSpec, EvaluateSpec, GPT2Spec, LSTMSpec
 from confide.stages.evaluate import evaluate
-from confide.text import tokenizer as tokenizers
 from confide.train.evaluation import evaluate_points, reference_points
 from confide.types import Partition, View
-from tests.stages.test_train import files, partition, run, spec
+from tests.stages.test_train import files, partition, run, spec, vocabulary
 from tests.text.test_chat_tokens import chats
+
+__all__ = ["vocabulary"]
 
 VOCAB = 40
 BOS = 1
@@ -137,13 +138,6 @@ def answering(data: Partition, seed: int = 1) -> Partition:
     learned[data.original.starts[3] : data.original.starts[4]] = False
     view = replace(data.original, learned=learned)
     return replace(data, original=view, redacted=view)
-
-
-@pytest.fixture(scope="module")
-def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
-    tokenizers.save(tokenizers.train_bpe(["hello there, what is it? 0123456789"] * 3, 270), path)
-    return path
 
 
 def asked(method: str, **changes: Any) -> Any:
