@@ -317,7 +317,9 @@ def group_claims(facts: Facts) -> Iterator[Claim]:
         way = "an exact update read it"
         if missed is not None:
             epsilon, way = group(missed, facts.delta, size)
-        marks = [*facts.marks, *facts.copies_found] if name == "group_after_dedup" else []
+        marks = facts.cut
+        if name == "group_after_dedup":
+            marks = [*facts.marks, *facts.copies_found]
         yield claim(
             facts,
             name,

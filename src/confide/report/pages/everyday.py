@@ -11,6 +11,7 @@ from confide.certify.facts import (
     CONSERVATIVE,
     CONTEXT_FREE,
     COPIES_FOUND,
+    CUT_KEPT,
     LENGTHS,
     MARKS_KEPT,
     NAMED,
@@ -30,6 +31,7 @@ CONDITIONS = {
         "how long is no secret: of anything else nothing is guaranteed"
     ),
     COPIES_FOUND: "in a text that stands several times a policy finds something",
+    CUT_KEPT: "the text is cut into pieces at the same places when the secret is masked",
     MARKS_KEPT: "later copies of the text stay masked when the secret is",
     NAMED: "all texts of a person carry one name",
     NEIGHBOURS: (
