@@ -1,6 +1,7 @@
 """One text is not public under one name and protected under another."""
 
 import os
+from unittest.mock import patch
 
 import pytest
 import yaml
@@ -11,6 +12,7 @@ from confide.config.same_text import same_text
 from confide.corpora.lines import Shard, raw_lines
 from confide.errors import InputError
 from confide.files.io import Range, write_jsonl
+from confide.report.pages.card import card
 from confide.specs import CustomerSimSpec, LinesSpec, MultiDogoSpec, TokenizerSpec, WikiTextSpec
 from tests.project import ROOT
 
@@ -136,6 +138,33 @@ def test_lists_and_weights_of_the_workflow_are_not_declared_public(tmp_path, mon
     given["domain_policies"] = {"windows": {"corpus": "public", "fit": fit}}
     with pytest.raises(InputError, match=r"windows\.fit\.pretrained = .*: is made by this"):
         check(given, None)
+
+
+def test_a_released_model_is_not_declared_public(tmp_path):
+    """It tells of the text that it was trained on: fine-tuned on that once more, both would count,
+    and the second certificate would name the first as public.
+    """
+    certified = {"run": "crt/g0-s0", "claims": [], "headline": {}}
+    certified["headline"] |= {"record_epsilon": 3.0, "delta": 1e-5, "relation": "replace_one"}
+    certified["headline"] |= {"unit": "one turn"}
+    of_model = {"base": "a model", "adapter": False, "audits": [], "against": []}
+    with patch("confide.report.pages.card.page", return_value="All claims."):
+        text = card(certified, **of_model)
+    released = tmp_path / "released" / "transformers"
+    released.mkdir(parents=True)
+    (released / "README.md").write_text(text)
+    given = tiny()
+    given["models"]["own"] = {"kind": "gpt2", "pretrained": str(released), "public": True}
+    given["runs"]["again"] = given["runs"]["dpsgd"] | {"model": "own"}
+    with pytest.raises(InputError, match=r"models\.own\.pretrained = .*confide release.*init"):
+        check(given, None)
+    given["models"]["own"]["public"] = False
+    check(given, None)
+    given["tokenizers"]["own"] = {"kind": "gpt2", "source": str(released), "public": True}
+    with pytest.raises(InputError, match=r"tokenizers\.own\.source = .*confide release"):
+        check(given, None)
+    (released / "README.md").write_text("---\nlicense: apache-2.0\n---\nA model.\n")
+    check(given, None)
 
 
 @pytest.mark.parametrize(
