@@ -16,6 +16,7 @@ from confide.report.pages.card import card
 from confide.specs import CustomerSimSpec, LinesSpec, MultiDogoSpec, TokenizerSpec, WikiTextSpec
 from tests.project import ROOT
 
+RUNS = ("again", "dpsgd")
 SIZES = {"train": 60, "valid": 10, "test": 20}
 
 
@@ -190,7 +191,10 @@ def test_what_a_model_wrote_is_not_declared_public(tmp_path, monkeypatch, place,
     given["corpora"]["written"] = {"reader": "lines", "path": place}
     given["datasets"]["written"] = given["datasets"]["sim"] | {"corpus": "written"}
     del given["datasets"]["written"]["canaries"]
-    check(given, None)
+    given["runs"]["again"] = given["runs"]["dpsgd"] | {"dataset": "written", "attacks": []}
+    params = check(given, None)
+    synthetic = [jobs.data(params, jobs.of_row(params, row)[0]).synthetic for row in RUNS]
+    assert synthetic == [place.endswith(".jsonl") and "/" not in place, False]
     given["datasets"]["written"]["public"] = True
     with pytest.raises(InputError, match=rf"datasets\.written\.public = .*{message}"):
         check(given, None)
