@@ -14,6 +14,7 @@ from confide.config.layers import Problem, meant
 from confide.config.policy_files import lists, parts
 from confide.config.yaml_lines import KeyPath
 from confide.corpora.lines import is_synthetic
+from confide.files.io import readable
 from confide.policies.regex import fault
 from confide.report.published import sources
 from confide.specs import (
@@ -380,7 +381,7 @@ def is_released(place: str) -> bool:
     card = Path(place, "README.md")
     if not card.is_file():
         return False
-    with card.open("rb") as content:
+    with readable(card), card.open("rb") as content:
         return CARD.search(content.read(CARD_BYTES)) is not None
 
 
