@@ -10,7 +10,15 @@ from dataclasses import replace
 from typing import TypedDict
 
 from confide.certify.confidentiality import bayesian_at, caught_only
-from confide.certify.facts import CONSERVATIVE, CONTEXT_FREE, NAMED, NEIGHBOURS, TOKENS, Facts
+from confide.certify.facts import (
+    CONSERVATIVE,
+    CONTEXT_FREE,
+    NAMED,
+    NEIGHBOURS,
+    SPLITS_KEPT,
+    TOKENS,
+    Facts,
+)
 from confide.certify.literal import literal_epsilon
 from confide.dp.accounting.curves import Relation, grid, pld_curve
 from confide.dp.accounting.price import (
@@ -151,7 +159,7 @@ def record_conditions(facts: Facts, epsilon: float) -> list[str]:
     if facts.conditional:
         conditions.append("the record stays in its pool")
     if facts.price.authors:
-        conditions.append(NAMED)
+        conditions += [NAMED, SPLITS_KEPT]
     return facts.unless_infinite(epsilon, facts.price.record, conditions)
 
 

@@ -33,6 +33,10 @@ POISSON_AUTHORS = (
     "numbers of authors are public"
 )
 NAMED = "all points of a person carry one name"
+SPLITS_KEPT = (
+    "the texts of all others stay in their splits, "
+    "which whoever shares a document with them may decide"
+)
 MARKS_KEPT = "the marks of later copies stay as they are when the secret is masked"
 COPIES_FOUND = (
     "of a text that stands several times pi or pi_c finds something, "

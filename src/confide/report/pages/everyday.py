@@ -19,6 +19,7 @@ from confide.certify.facts import (
     ONE_ALONE,
     POISSON,
     POISSON_AUTHORS,
+    SPLITS_KEPT,
     TINY,
 )
 
@@ -34,6 +35,7 @@ CONDITIONS = {
     CUT_KEPT: "the text is cut into pieces at the same places when the secret is masked",
     MARKS_KEPT: "later copies of the text stay masked when the secret is",
     NAMED: "all texts of a person carry one name",
+    SPLITS_KEPT: "what others wrote stays among the texts for training, or for tests, as it was",
     NEIGHBOURS: (
         "only words that the policy marks are others, not which it marks, nor any other word"
     ),
