@@ -6,10 +6,11 @@ import math
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from certified import ASKED, DELTA, METHODS, append, certificate, ledger_of, number, source_of, step
 
-from confide.certify.facts import SPLITS_KEPT
+from confide.certify.facts import OTHERS_STAY
 from confide.certify.gate import cases
 from confide.commands.verify import verify
 from confide.corpora.lines import read
@@ -18,7 +19,8 @@ from confide.dp.accounting.price import MEANINGLESS, epsilon, group, price
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import write_json, write_jsonl
-from confide.specs import LinesSpec
+from confide.specs import LinesSpec, WordCanarySpec
+from confide.text.word_canaries import chosen_authors, draw
 from tests.releases import exact, noised
 
 
@@ -53,16 +55,31 @@ def splits_of(path, other):
     return [record.split for record in read(spec) if record.author == "zed"]
 
 
-def test_claims_about_an_author_say_that_others_stay_in_their_splits(tmp_path):
+def planted_of(path, authors):
+    """The canaries of words of each author."""
+    write_jsonl(path, [{"owner": author, "split": "train"} for author in authors])
+    words = [f"{first}{second}" for first in "abcdef" for second in "xyz"]
+    spec = WordCanarySpec(kind="words", length=2, authors=None, copies=[1], words=words, controls=0)
+    source = np.random.default_rng(0)
+    canaries = draw(spec, words, chosen_authors(spec, path, source), source)["canaries"]
+    return {canary["author"]: canary["text"] for canary in canaries}
+
+
+def test_claims_about_an_author_say_that_others_keep_splits_and_canaries(tmp_path):
     """All who share documents are in one split, by a hash of one of their names: another author in
-    Bob's place moves all that Zed wrote.
+    Bob's place moves all that Zed wrote. And canaries are dealt out by the order of names.
     """
     assert splits_of(tmp_path / "bob.jsonl", "bob") != splits_of(tmp_path / "dan.jsonl", "dan")
+    first, second = (
+        planted_of(tmp_path / f"{other}-owners.jsonl", ["ann", other, "cy", "zed"])
+        for other in ("bob", "dan")
+    )
+    assert first["cy"] != second["cy"] and first["zed"] == second["zed"]
     _, claims, _ = certified(tmp_path, AUTHORS)
     names = [name for name in claims if name.startswith(("record", "point"))]
-    assert names and all(SPLITS_KEPT in claims[name]["condition"] for name in names)
-    assert SPLITS_KEPT not in claims["secret_missed"]["condition"]
-    assert SPLITS_KEPT not in str(certified(tmp_path, METHODS["dpsgd"])[1])
+    assert names and all(OTHERS_STAY in claims[name]["condition"] for name in names)
+    assert OTHERS_STAY not in claims["secret_missed"]["condition"]
+    assert OTHERS_STAY not in str(certified(tmp_path, METHODS["dpsgd"])[1])
 
 
 def test_the_unit_is_an_author_and_costs_what_the_mechanism_costs(tmp_path):

@@ -15,7 +15,7 @@ from confide.certify.facts import (
     CONTEXT_FREE,
     NAMED,
     NEIGHBOURS,
-    SPLITS_KEPT,
+    OTHERS_STAY,
     TOKENS,
     Facts,
 )
@@ -159,7 +159,7 @@ def record_conditions(facts: Facts, epsilon: float) -> list[str]:
     if facts.conditional:
         conditions.append("the record stays in its pool")
     if facts.price.authors:
-        conditions += [NAMED, SPLITS_KEPT]
+        conditions += [NAMED, OTHERS_STAY]
     return facts.unless_infinite(epsilon, facts.price.record, conditions)
 
 

@@ -33,9 +33,8 @@ POISSON_AUTHORS = (
     "numbers of authors are public"
 )
 NAMED = "all points of a person carry one name"
-SPLITS_KEPT = (
-    "the texts of all others stay in their splits, "
-    "which whoever shares a document with them may decide"
+OTHERS_STAY = (
+    "all others keep their texts, splits and canaries of words, which hang on the names of authors"
 )
 MARKS_KEPT = "the marks of later copies stay as they are when the secret is masked"
 COPIES_FOUND = (

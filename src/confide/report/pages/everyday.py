@@ -17,9 +17,9 @@ from confide.certify.facts import (
     NAMED,
     NEIGHBOURS,
     ONE_ALONE,
+    OTHERS_STAY,
     POISSON,
     POISSON_AUTHORS,
-    SPLITS_KEPT,
     TINY,
 )
 
@@ -35,7 +35,9 @@ CONDITIONS = {
     CUT_KEPT: "the text is cut into pieces at the same places when the secret is masked",
     MARKS_KEPT: "later copies of the text stay masked when the secret is",
     NAMED: "all texts of a person carry one name",
-    SPLITS_KEPT: "what others wrote stays among the texts for training, or for tests, as it was",
+    OTHERS_STAY: (
+        "what others wrote stays as it was, for training or for tests, and what is planted there"
+    ),
     NEIGHBOURS: (
         "only words that the policy marks are others, not which it marks, nor any other word"
     ),
