@@ -40,6 +40,9 @@ KEYS = frozenset(("text", "doc", "author", "domain", "split", "spans"))
 LISTS = frozenset(("spans", "messages"))  # keys whose values are looked at later
 BOM = b"\xef\xbb\xbf"
 SYNTHETIC = b'{"synthetic":'  # how the first line of what `confide synthesize` writes begins
+# the same, or how a text in such a file begins, once the first line is cut off or lines are mixed
+WRITTEN = re.compile(rb'\{"(?:synthetic":|doc":"synthetic-\d+-\d+")')
+WRITTEN_BYTES = 64  # in which either stands
 JSON = (".jsonl", ".json", ".ndjson")
 TABLES = (".csv", ".tsv", ".tab", ".parquet", ".arrow")  # which another reader takes
 AUTOMATIC = "line-"  # how the document name begins where a line gives none; every one is unique
@@ -118,8 +121,8 @@ def is_synthetic(file: Path) -> bool:
         return False
     codec = codec_of(file)
     with file.open("rb") as content:
-        first = content.read(len(BOM) + 2 * len(SYNTHETIC))
-    return first.decode(codec, "ignore").encode().removeprefix(BOM).startswith(SYNTHETIC)
+        first = content.read(len(BOM) + 2 * WRITTEN_BYTES)
+    return WRITTEN.match(first.decode(codec, "ignore").encode().removeprefix(BOM)) is not None
 
 
 class Objects(NamedTuple):
