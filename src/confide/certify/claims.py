@@ -10,7 +10,15 @@ from dataclasses import replace
 from typing import TypedDict
 
 from confide.certify.confidentiality import bayesian_at, caught_only
-from confide.certify.facts import CONSERVATIVE, CONTEXT_FREE, NAMED, NEIGHBOURS, TOKENS, Facts
+from confide.certify.facts import (
+    CONSERVATIVE,
+    CONTEXT_FREE,
+    NAMED,
+    NEIGHBOURS,
+    OTHERS_STAY,
+    TOKENS,
+    Facts,
+)
 from confide.certify.literal import literal_epsilon
 from confide.dp.accounting.curves import Relation, grid, pld_curve
 from confide.dp.accounting.price import (
@@ -151,7 +159,7 @@ def record_conditions(facts: Facts, epsilon: float) -> list[str]:
     if facts.conditional:
         conditions.append("the record stays in its pool")
     if facts.price.authors:
-        conditions.append(NAMED)
+        conditions += [NAMED, OTHERS_STAY]
     return facts.unless_infinite(epsilon, facts.price.record, conditions)
 
 
@@ -317,7 +325,9 @@ def group_claims(facts: Facts) -> Iterator[Claim]:
         way = "an exact update read it"
         if missed is not None:
             epsilon, way = group(missed, facts.delta, size)
-        marks = [*facts.marks, *facts.copies_found] if name == "group_after_dedup" else []
+        marks = facts.cut
+        if name == "group_after_dedup":
+            marks = [*facts.marks, *facts.copies_found]
         yield claim(
             facts,
             name,

@@ -11,11 +11,13 @@ from confide.certify.facts import (
     CONSERVATIVE,
     CONTEXT_FREE,
     COPIES_FOUND,
+    CUT_KEPT,
     LENGTHS,
     MARKS_KEPT,
     NAMED,
     NEIGHBOURS,
     ONE_ALONE,
+    OTHERS_STAY,
     POISSON,
     POISSON_AUTHORS,
     TINY,
@@ -30,8 +32,12 @@ CONDITIONS = {
         "how long is no secret: of anything else nothing is guaranteed"
     ),
     COPIES_FOUND: "in a text that stands several times a policy finds something",
+    CUT_KEPT: "the text is cut into pieces at the same places when the secret is masked",
     MARKS_KEPT: "later copies of the text stay masked when the secret is",
     NAMED: "all texts of a person carry one name",
+    OTHERS_STAY: (
+        "what others wrote stays as it was, for training or for tests, and what is planted there"
+    ),
     NEIGHBOURS: (
         "only words that the policy marks are others, not which it marks, nor any other word"
     ),
