@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from certified import ASKED, DELTA, METHODS, append, certificate, ledger_of, number, source_of, step
 
-from confide.certify.facts import OTHERS_STAY
 from confide.certify.gate import cases
 from confide.commands.verify import verify
 from confide.corpora.lines import read
@@ -65,7 +64,7 @@ def planted_of(path, authors):
     return {canary["author"]: canary["text"] for canary in canaries}
 
 
-def test_claims_about_an_author_say_that_others_keep_splits_and_canaries(tmp_path):
+def test_claims_assume_that_others_keep_splits_and_canaries(tmp_path):
     """All who share documents are in one split, by a hash of one of their names: another author in
     Bob's place moves all that Zed wrote. And canaries are dealt out by the order of names.
     """
@@ -75,11 +74,12 @@ def test_claims_about_an_author_say_that_others_keep_splits_and_canaries(tmp_pat
         for other in ("bob", "dan")
     )
     assert first["cy"] != second["cy"] and first["zed"] == second["zed"]
-    _, claims, _ = certified(tmp_path, AUTHORS)
-    names = [name for name in claims if name.startswith(("record", "point"))]
-    assert names and all(OTHERS_STAY in claims[name]["condition"] for name in names)
-    assert OTHERS_STAY not in claims["secret_missed"]["condition"]
-    assert OTHERS_STAY not in str(certified(tmp_path, METHODS["dpsgd"])[1])
+    for releases in (AUTHORS, METHODS["dpsgd"]):  # the same of texts that name their author
+        value, _, page = certified(tmp_path, releases)
+        assert any(
+            "same splits and the same planted canaries" in line for line in value["assumptions"]
+        )
+        assert "the same planted canaries" in page
 
 
 def test_the_unit_is_an_author_and_costs_what_the_mechanism_costs(tmp_path):

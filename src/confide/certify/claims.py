@@ -15,7 +15,6 @@ from confide.certify.facts import (
     CONTEXT_FREE,
     NAMED,
     NEIGHBOURS,
-    OTHERS_STAY,
     TOKENS,
     Facts,
 )
@@ -159,7 +158,7 @@ def record_conditions(facts: Facts, epsilon: float) -> list[str]:
     if facts.conditional:
         conditions.append("the record stays in its pool")
     if facts.price.authors:
-        conditions += [NAMED, OTHERS_STAY]
+        conditions.append(NAMED)
     return facts.unless_infinite(epsilon, facts.price.record, conditions)
 
 

@@ -33,9 +33,6 @@ POISSON_AUTHORS = (
     "numbers of authors are public"
 )
 NAMED = "all points of a person carry one name"
-OTHERS_STAY = (
-    "all others keep their texts, splits and canaries of words, which hang on the names of authors"
-)
 MARKS_KEPT = "the marks of later copies stay as they are when the secret is masked"
 COPIES_FOUND = (
     "of a text that stands several times pi or pi_c finds something, "

@@ -17,7 +17,6 @@ from confide.certify.facts import (
     NAMED,
     NEIGHBOURS,
     ONE_ALONE,
-    OTHERS_STAY,
     POISSON,
     POISSON_AUTHORS,
     TINY,
@@ -35,9 +34,6 @@ CONDITIONS = {
     CUT_KEPT: "the text is cut into pieces at the same places when the secret is masked",
     MARKS_KEPT: "later copies of the text stay masked when the secret is",
     NAMED: "all texts of a person carry one name",
-    OTHERS_STAY: (
-        "what others wrote stays as it was, for training or for tests, and what is planted there"
-    ),
     NEIGHBOURS: (
         "only words that the policy marks are others, not which it marks, nor any other word"
     ),
@@ -77,6 +73,8 @@ ASSUMED = dict(
             "the noise nor which texts were drawn for a step",
             "the random numbers of a computer are as good as chance, and its rounded numbers as "
             "exact ones",
+            "where one text is another, or not there, all others stay where they are, for training "
+            "or for tests, and what is planted stays the same",
             "the policies, the settings of training and what the certificate lists as public "
             "constants were chosen without a look at the protected text",
             "what the certificate lists as public, of what the model was made from, was made from "
