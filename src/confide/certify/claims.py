@@ -330,7 +330,7 @@ def group_claims(facts: Facts) -> Iterator[Claim]:
         yield claim(
             facts,
             name,
-            unit=f"all occurrences of one secret ({size} {of})",
+            unit=f"all occurrences of one secret that the corpus marks ({size} {of})",
             epsilon=epsilon,
             conditions=[*facts.conservative_condition, facts.sampled, *facts.lengths, *marks],
             says=f"Confidentiality of a missed secret that stands in {size} {of}",
