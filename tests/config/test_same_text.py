@@ -1,6 +1,7 @@
 """One text is not public under one name and protected under another."""
 
 import os
+from unittest.mock import patch
 
 import pytest
 import yaml
@@ -11,9 +12,11 @@ from confide.config.same_text import same_text
 from confide.corpora.lines import Shard, raw_lines
 from confide.errors import InputError
 from confide.files.io import Range, write_jsonl
+from confide.report.pages.card import card
 from confide.specs import CustomerSimSpec, LinesSpec, MultiDogoSpec, TokenizerSpec, WikiTextSpec
 from tests.project import ROOT
 
+RUNS = ("again", "dpsgd")
 SIZES = {"train": 60, "valid": 10, "test": 20}
 
 
@@ -138,6 +141,33 @@ def test_lists_and_weights_of_the_workflow_are_not_declared_public(tmp_path, mon
         check(given, None)
 
 
+def test_a_released_model_is_not_declared_public(tmp_path):
+    """It tells of the text that it was trained on: fine-tuned on that once more, both would count,
+    and the second certificate would name the first as public.
+    """
+    certified = {"run": "crt/g0-s0", "claims": [], "headline": {}}
+    certified["headline"] |= {"record_epsilon": 3.0, "delta": 1e-5, "relation": "replace_one"}
+    certified["headline"] |= {"unit": "one turn"}
+    of_model = {"base": "a model", "adapter": False, "audits": [], "against": []}
+    with patch("confide.report.pages.card.page", return_value="All claims."):
+        text = card(certified, **of_model)
+    released = tmp_path / "released" / "transformers"
+    released.mkdir(parents=True)
+    (released / "README.md").write_text(text)
+    given = tiny()
+    given["models"]["own"] = {"kind": "gpt2", "pretrained": str(released), "public": True}
+    given["runs"]["again"] = given["runs"]["dpsgd"] | {"model": "own"}
+    with pytest.raises(InputError, match=r"models\.own\.pretrained = .*confide release.*init"):
+        check(given, None)
+    given["models"]["own"]["public"] = False
+    check(given, None)
+    given["tokenizers"]["own"] = {"kind": "gpt2", "source": str(released), "public": True}
+    with pytest.raises(InputError, match=r"tokenizers\.own\.source = .*confide release"):
+        check(given, None)
+    (released / "README.md").write_text("---\nlicense: apache-2.0\n---\nA model.\n")
+    check(given, None)
+
+
 @pytest.mark.parametrize(
     ("place", "message"),
     [
@@ -146,12 +176,14 @@ def test_lists_and_weights_of_the_workflow_are_not_declared_public(tmp_path, mon
         ("texts.jsonl", "holds texts of a model"),
         ("utf-8-sig.jsonl", "holds texts of a model"),  # as some editors save it
         ("utf-16.jsonl", "holds texts of a model"),
+        ("cut.jsonl", "holds texts of a model"),  # its first line is gone
     ],
 )
 def test_what_a_model_wrote_is_not_declared_public(tmp_path, monkeypatch, place, message):
     monkeypatch.chdir(tmp_path)
     first = {"synthetic": {"run": "crt/g0-s0", "texts": 1}}
     write_jsonl(tmp_path / "texts.jsonl", [first, {"doc": "synthetic-1-1", "text": "my code"}])
+    (tmp_path / "cut.jsonl").write_text((tmp_path / "texts.jsonl").read_text().partition("\n")[2])
     for encoding in ("utf-8-sig", "utf-16"):
         file = tmp_path / f"{encoding}.jsonl"
         file.write_text((tmp_path / "texts.jsonl").read_text(), encoding=encoding)
@@ -161,7 +193,10 @@ def test_what_a_model_wrote_is_not_declared_public(tmp_path, monkeypatch, place,
     given["corpora"]["written"] = {"reader": "lines", "path": place}
     given["datasets"]["written"] = given["datasets"]["sim"] | {"corpus": "written"}
     del given["datasets"]["written"]["canaries"]
-    check(given, None)
+    given["runs"]["again"] = given["runs"]["dpsgd"] | {"dataset": "written", "attacks": []}
+    params = check(given, None)
+    synthetic = [jobs.data(params, jobs.of_row(params, row)[0]).synthetic for row in RUNS]
+    assert synthetic == [place.endswith(".jsonl") and "/" not in place, False]
     given["datasets"]["written"]["public"] = True
     with pytest.raises(InputError, match=rf"datasets\.written\.public = .*{message}"):
         check(given, None)

@@ -185,6 +185,8 @@ def test_attacks_are_compared_in_the_middle_of_common_perplexities(base, results
     found = selective.safer(of(base, own), "selective", "redacted")
     assert found.word == HOLDS and "perplexity 8: selective 1, redacted 5" in found.evidence
     assert selective.safer(of(base, own), "redacted", "selective").word == FAILS
+    rising = along(own, "redacted", second[::-1], lambda ppl: 5 * math.log2(ppl) - 10)
+    assert selective.safer(of(base, rising), "selective", "redacted") == found
     apart = along(own, "redacted", [50.0 + step for step in range(10)], lambda ppl: 5.0)
     coarse = along(own, "redacted", [16.0] * 5 + [2.0] * 5, lambda ppl: 5.0)
     for other in (apart, coarse):

@@ -196,6 +196,15 @@ def test_an_unknown_miss_rate_is_told():
     assert words not in lines(known, "")[FOUND_OUT]
 
 
+def test_it_says_which_labels_count_where_not_all_do():
+    """Names that the policy never finds are no miss if cards alone are said to be secrets."""
+    words = "what the corpus marks as card, iban: no other label counts"
+    found = told("crt", data={"terms": {"labels": ["card", "iban"]}})
+    assert words in found["What is not promised"]
+    for terms in ({}, {"labels": None}):
+        assert "marks as" not in told("crt", data={"terms": terms})["What is not promised"]
+
+
 def test_audits_that_go_with_a_release():
     assert audited([]) == audited([{"audit": "none", "outcome": "not audited"}]) == NO_AUDIT
     rows = [{"audit": "game", "outcome": "stands"}, {"audit": "inclusion", "outcome": "refuted"}]

@@ -23,6 +23,8 @@ from certified import (
 from confide.certify.confidentiality import amplified
 from confide.certify.facts import CONSERVATIVE
 from confide.cli import main
+from confide.commands.release import own_objections
+from confide.commands.verify import verified
 from confide.dp.accounting.price import epsilon
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
@@ -334,6 +336,20 @@ def test_reproducible_noise_is_not_for_release(tmp_path):
     value, _ = certificate(tmp_path, METHODS["crt"], noise_seed=None)
     assert not value["noise_reproducible"] and value["release_note"] is None
     assert not certificate(tmp_path, METHODS["redacted"])[0]["noise_reproducible"]
+
+
+def test_what_was_trained_on_texts_of_a_model_is_not_for_release_by_itself(tmp_path):
+    """Its claims are of these texts. A secret that the model before has told in all of them is in
+    this one, too, and no noise on one text hides it.
+    """
+    value, _ = certificate(
+        tmp_path, METHODS["dpsgd"], noise_seed=None, synthetic=True, **ASKED["dpsgd"]
+    )
+    assert "a model wrote the text" in value["release_note"]
+    assert own_objections(value) == [value["release_note"]]
+    assert verified(tmp_path / "certificate.json")["release_note"] == value["release_note"]
+    value, _ = certificate(tmp_path, METHODS["dpsgd"], synthetic=True, **ASKED["dpsgd"])
+    assert all(words in value["release_note"] for words in ("recorded seed", "a model wrote"))
 
 
 def test_units_hashes_and_updates(tmp_path):

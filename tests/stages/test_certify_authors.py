@@ -6,16 +6,20 @@ import math
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from certified import ASKED, DELTA, METHODS, append, certificate, ledger_of, number, source_of, step
 
 from confide.certify.gate import cases
 from confide.commands.verify import verify
+from confide.corpora.lines import read
 from confide.dp.accounting.audit_bounds import SHARES
 from confide.dp.accounting.price import MEANINGLESS, epsilon, group, price
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.files.io import write_json
+from confide.files.io import write_json, write_jsonl
+from confide.specs import LinesSpec, WordCanarySpec
+from confide.text.word_canaries import chosen_authors, draw
 from tests.releases import exact, noised
 
 
@@ -39,6 +43,43 @@ def measured(**counts):
 def certified(tmp_path, releases, **given):
     value, claims = certificate(tmp_path, releases, **given)
     return value, claims, (tmp_path / "certificate.md").read_text()
+
+
+def splits_of(path, other):
+    """The splits of Zed's documents, one of which somebody else has a line in."""
+    rows = [{"text": f"{n}", "doc": f"z{n}", "author": "zed"} for n in range(6)]
+    rows += [{"text": "hello", "doc": "z0", "author": other}]
+    write_jsonl(path, rows)
+    spec = LinesSpec(reader="lines", path=str(path))
+    return [record.split for record in read(spec) if record.author == "zed"]
+
+
+def planted_of(path, authors):
+    """The canaries of words of each author."""
+    write_jsonl(path, [{"owner": author, "split": "train"} for author in authors])
+    words = [f"{first}{second}" for first in "abcdef" for second in "xyz"]
+    spec = WordCanarySpec(kind="words", length=2, authors=None, copies=[1], words=words, controls=0)
+    source = np.random.default_rng(0)
+    canaries = draw(spec, words, chosen_authors(spec, path, source), source)["canaries"]
+    return {canary["author"]: canary["text"] for canary in canaries}
+
+
+def test_claims_assume_that_others_keep_splits_and_canaries(tmp_path):
+    """All who share documents are in one split, by a hash of one of their names: another author in
+    Bob's place moves all that Zed wrote. And canaries are dealt out by the order of names.
+    """
+    assert splits_of(tmp_path / "bob.jsonl", "bob") != splits_of(tmp_path / "dan.jsonl", "dan")
+    first, second = (
+        planted_of(tmp_path / f"{other}-owners.jsonl", ["ann", other, "cy", "zed"])
+        for other in ("bob", "dan")
+    )
+    assert first["cy"] != second["cy"] and first["zed"] == second["zed"]
+    for releases in (AUTHORS, METHODS["dpsgd"]):  # the same of texts that name their author
+        value, _, page = certified(tmp_path, releases)
+        assert any(
+            "same splits and the same planted canaries" in line for line in value["assumptions"]
+        )
+        assert "the same planted canaries" in page
 
 
 def test_the_unit_is_an_author_and_costs_what_the_mechanism_costs(tmp_path):

@@ -9,10 +9,12 @@ import pytest
 from certified import DELTA, METHODS, UNKNOWN, certificate, number
 
 from confide.certify.claims import bayesian_claims
-from confide.certify.facts import COPIES_FOUND, MARKS_KEPT, Facts
+from confide.certify.facts import COPIES_FOUND, CUT_KEPT, MARKS_KEPT, Facts
 from confide.certify.gate import secret_claim
 from confide.commands.verify import verified
 from confide.dp.accounting.price import epsilon, group
+from confide.stages.split import pieces
+from confide.types import MASK, Record
 from tests.releases import noised
 
 NOISED = [noised(count=60)]
@@ -120,6 +122,38 @@ def test_later_copies_of_the_original_text_must_keep_their_marks(tmp_path):
         assert number(claims["secret_caught_literal"]) > number(claims["secret_caught"]) > 0
         _, claims = certificate(tmp_path, METHODS[method], dedup=False)
         assert MARKS_KEPT not in claims["secret_caught"]["condition"]
+
+
+def test_claims_about_a_secret_say_that_its_mask_moves_no_cut():
+    """A mask begins no sentence, and is one word where a name is three: masked in the document, a
+    secret that the policy catches changes points that do not hold it, which CRT reads exactly.
+    """
+    text = "I called him. Anna Maria Smith came. He left."
+    masked = text.replace("Anna Maria Smith", MASK)
+    for point, window in (("sentence", 0), ("window", 4)):
+        found, other = (
+            [piece for piece, _ in pieces(Record(whole, "doc"), point, window)]
+            for whole in (text, masked)
+        )
+        assert {piece for piece in found if "Anna" not in piece} != {
+            piece for piece in other if MASK not in piece
+        }
+
+
+@pytest.mark.parametrize(
+    ("method", "point", "dedup"),
+    [("crt", "sentence", True), ("crt", "sentence", False), ("dpsgd", "window", True)],
+)
+def test_where_words_decide_the_cut_every_claim_about_a_secret_wants_it_kept(
+    tmp_path, method, point, dedup
+):
+    _, claims = certificate(tmp_path, METHODS[method], point=point, dedup=dedup)
+    of_secrets = [claim for name, claim in claims.items() if not name.startswith("record")]
+    finite = [claim for claim in of_secrets if claim["epsilon"] != "inf"]
+    assert finite and all(CUT_KEPT in claim["condition"] for claim in finite)
+    records = [claim for name, claim in claims.items() if name.startswith("record")]
+    assert CUT_KEPT not in str(records)
+    assert CUT_KEPT not in str(certificate(tmp_path, METHODS[method], point="turn", dedup=dedup))
 
 
 def test_copies_that_no_policy_finds_anything_in_are_read_too(tmp_path):

@@ -51,6 +51,7 @@ def certificate_of(run: str) -> dict:
         "epochs": PRICES,
         "files": {"model": [{"path": f"models/{run}/m", "sha256": WEIGHTS[run]}]},
         "noise_reproducible": run != "crt/g0-s1",
+        "release_note": None if run == "crt/g0-s1" else "a model wrote its text",
     }
     return sealed(content)
 
@@ -262,7 +263,7 @@ def test_the_view_and_the_registry(project):
         "condition": "if it rains",
         "certificate": certificate["seal"],
         "weights": WEIGHTS["crt/g0-s0"],
-        "noise_recorded": "yes",
+        "against_release": "a model wrote its text",
     }
     assert not list(project.rglob("mlruns/**/*.safetensors"))
 

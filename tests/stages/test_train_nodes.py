@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from confide.specs import TrainSpec
-from tests.stages.test_train import RECIPE, outputs, spec, vocabulary
+from tests.stages.test_train import RECIPE, files, outputs, partition, spec, vocabulary
 from tests.stages.test_train_processes import ENVIRONMENT, command
 
 __all__ = ["vocabulary"]
@@ -30,7 +30,8 @@ with open(os.environ["TOLD"], "w") as told:
 tasks = []
 for node in range(int(options[0].removeprefix("--nodes="))):
     place = {{"SLURM_NODEID": str(node), "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1"}}
-    tasks.append(subprocess.Popen(task, env=os.environ | place))
+    disk = os.environ["DISK"] + str(node) if "DISK" in os.environ else None
+    tasks.append(subprocess.Popen(task, env=os.environ | place, cwd=disk))
 sys.exit(max(task.wait() for task in tasks))
 """
 WRITTEN = ("model", "config", "ledger", "epochs")
@@ -103,6 +104,28 @@ def test_an_error_on_two_nodes_is_one_line(
     errors = [line for line in ran.stderr.splitlines() if "needs about" not in line]
     assert ran.returncode == 2 and len(errors) == 1
     assert "recipe.lr = 1e+38: diverged before update" in errors[0]
+
+
+def test_nodes_that_read_other_files_are_refused(
+    slurm: dict[str, str], tmp_path: Path, vocabulary: Path
+) -> None:
+    """On disks of their own one may still have what an earlier policy redacted."""
+    line = command(tmp_path / "job", vocabulary, spec("crt", device="cpu"), "--nodes", "2")
+    line[line.index("--redacted") + 1] = "redacted.safetensors"
+    for node in (0, 1):
+        disk = tmp_path / f"node{node}"
+        disk.mkdir()
+        files(disk, partition(private_ids=node))
+    ran = subprocess.run(
+        line,
+        env=slurm | {"DISK": str(tmp_path / "node")},
+        cwd=tmp_path / "node0",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 2 and "have read different files" in ran.stderr
+    assert not (tmp_path / "job" / "model.safetensors").exists()
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,10 @@ from confide.types import AnyRelease, Correlation, Packing, Release
 
 VERSION = 2
 RECORDED = "noise reproducible from a recorded seed: not for release"
+SYNTHETIC = (
+    "a model wrote the text that this one was trained on: of the text which that model had learnt "
+    "from, its own certificate alone says anything. Not for release without it"
+)
 # stages of which a ledger has a line at least, public or not
 EVERY_RUN_READS = ("tokenizer", "policy")
 RATES = ("gamma", "gamma_upper", "delta2", "delta2_upper", "gamma_literal", "gamma_literal_upper")
@@ -63,6 +67,8 @@ ASSUMPTIONS = (
     "the attacker sees the released model and every update, but neither the noise "
     "nor the Poisson batches",
     FLOATS,
+    "neighbours have the same splits and the same planted canaries, "
+    "which hang on names and on the places of lines",
     "policies, hyper-parameters and what is listed under public_constants do not depend "
     "on the protected text",
     "what is listed as public under reads and warm_start was made from no protected text, "
@@ -156,7 +162,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> JsonObjec
         "public_constants": public_constants(spec, ran.releases(), packing),
         "assumptions": [*assumptions(releases), *([ROUNDED] if missed.get("rounded") else [])],
         "noise_reproducible": reproducible,
-        "release_note": RECORDED if reproducible else None,
+        "release_note": release_note(history, reproducible=reproducible),
         "asked": orjson.loads(spec.model_dump_json()),
         "code": {"version": version("confide"), "train": started["code"]},
         "ledger_head": ran.head,
@@ -426,6 +432,16 @@ def saw_public_text(ledger: Ledger) -> bool:
         and told.issuperset(EVERY_RUN_READS)
         and all(line["public"] for line in reads)
     )
+
+
+def release_note(history: Sequence[Ledger], *, reproducible: bool) -> str | None:
+    """What speaks against giving a model away, whatever is claimed of it; None if nothing does."""
+    terms = [line["terms"] for ledger in history for line in ledger.events("data")]
+    notes = {
+        RECORDED: reproducible,
+        SYNTHETIC: any(each.get("synthetic") for each in terms),
+    }
+    return "; ".join(note for note, holds in notes.items() if holds) or None
 
 
 def recorded(ledger: Ledger) -> bool:

@@ -10,7 +10,14 @@ from dataclasses import replace
 from typing import TypedDict
 
 from confide.certify.confidentiality import bayesian_at, caught_only
-from confide.certify.facts import CONSERVATIVE, CONTEXT_FREE, NAMED, NEIGHBOURS, TOKENS, Facts
+from confide.certify.facts import (
+    CONSERVATIVE,
+    CONTEXT_FREE,
+    NAMED,
+    NEIGHBOURS,
+    TOKENS,
+    Facts,
+)
 from confide.certify.literal import literal_epsilon
 from confide.dp.accounting.curves import Relation, grid, pld_curve
 from confide.dp.accounting.price import (
@@ -317,11 +324,13 @@ def group_claims(facts: Facts) -> Iterator[Claim]:
         way = "an exact update read it"
         if missed is not None:
             epsilon, way = group(missed, facts.delta, size)
-        marks = [*facts.marks, *facts.copies_found] if name == "group_after_dedup" else []
+        marks = facts.cut
+        if name == "group_after_dedup":
+            marks = [*facts.marks, *facts.copies_found]
         yield claim(
             facts,
             name,
-            unit=f"all occurrences of one secret ({size} {of})",
+            unit=f"all occurrences of one secret that the corpus marks ({size} {of})",
             epsilon=epsilon,
             conditions=[*facts.conservative_condition, facts.sampled, *facts.lengths, *marks],
             says=f"Confidentiality of a missed secret that stands in {size} {of}",

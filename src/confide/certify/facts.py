@@ -38,6 +38,7 @@ COPIES_FOUND = (
     "of a text that stands several times pi or pi_c finds something, "
     "so that later copies are masked"
 )
+CUT_KEPT = "its text is cut into points at the same places when the secret is masked"
 ONE_ALONE = "one occurrence alone is masked, and a later copy of its text is then read in its place"
 UNKNOWN = "unknown: the corpus names no secrets, so nobody can say what the policy misses"
 LENGTHS = (
@@ -163,9 +164,18 @@ class Facts:
         }
 
     @property
+    def cut(self) -> list[str]:
+        """The condition on where points begin and end, if words decide that and not lines: a mask
+        in place of words shifts all windows behind it, and begins no sentence.
+        """
+        return [CUT_KEPT] if self.point in UNITS_OF_ANY else []
+
+    @property
     def marks(self) -> list[str]:
-        """The condition on later copies: without deduplication each is a point like any other."""
-        return [MARKS_KEPT] if self.dedup else []
+        """The conditions on what stays as it is when a secret is masked: later copies, without
+        deduplication points like any other, and the cut.
+        """
+        return [*([MARKS_KEPT] if self.dedup else []), *self.cut]
 
     @property
     def copies_found(self) -> list[str]:

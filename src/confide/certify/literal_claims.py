@@ -41,7 +41,7 @@ def secret_claim(facts: Facts, name: str, verb: str, caught: bool, conditions: l
         name,
         unit=f"{facts.secret}, one occurrence alone",
         epsilon=epsilon,
-        conditions=held(facts, epsilon, [ONE_ALONE, facts.sampled, *conditions]),
+        conditions=held(facts, epsilon, [ONE_ALONE, *facts.cut, facts.sampled, *conditions]),
         says=f"Confidentiality of one occurrence of a secret that the policy {verb}, "
         f"its later copies left as they are ({changed})",
         conversion=way,
@@ -61,7 +61,8 @@ def random_claims(facts: Facts) -> Iterator[Claim]:
                 continue
             share = f"a share of {gamma:.3g} leaves a trace, {origin}"
         epsilon = literal_epsilon(facts, measured=measured)
-        conditions = [ONE_ALONE, *facts.conservative_condition, CONTEXT_FREE, facts.sampled]
+        conditions = [ONE_ALONE, *facts.cut, *facts.conservative_condition]
+        conditions += [CONTEXT_FREE, facts.sampled]
         conditions += [] if measured else [facts.bound_words]
         whose = "one occurrence of a secret drawn as in the corpus"
         yield claim(

@@ -14,6 +14,7 @@ from confide.config.layers import Problem, meant
 from confide.config.policy_files import lists, parts
 from confide.config.yaml_lines import KeyPath
 from confide.corpora.lines import is_synthetic
+from confide.files.io import readable
 from confide.policies.regex import fault
 from confide.report.published import sources
 from confide.specs import (
@@ -47,6 +48,12 @@ TAKEN = (
     *jobs.OF_TEXTS,
 )  # files that stand beside an attack's
 OF_OWN = "is made by this workflow, which knows itself whether it is public"
+RELEASED = (
+    "is a model that `confide release` wrote, by its README.md, and tells of the text that it was "
+    "trained on: start from its run (init), or leave out public"
+)
+CARD = re.compile(rb"^confide: \{", re.MULTILINE)  # a line of the metadata of its README.md
+CARD_BYTES = 4096  # within which the metadata stands
 HAS_PASSWORD = re.compile(r"^(?!sqlite|file)[^:]+://.*@|password=", re.IGNORECASE)
 DIGITS = re.compile(r"\{\d+\}")  # slots of templates
 DIGITS_OR_TOKEN = re.compile(r"\{(?:\d+|token)\}")
@@ -352,17 +359,30 @@ def own_texts(params: Params) -> Iterator[Problem]:
 
 
 def made_here(path: tuple[str, ...], spec: Any) -> Iterator[Problem]:
-    """The problem of a specification that declares public what this workflow makes."""
+    """The problem of a specification that declares public what this workflow makes, or made."""
     place = getattr(spec, path[-1], None)
     declared = getattr(spec, "public", False) or getattr(spec, "independent", False)
-    if place is not None and declared and is_made_here(place):
+    if place is None or not declared:
+        return
+    if is_made_here(place):
         yield Problem(path, place, OF_OWN)
+    elif is_released(place):
+        yield Problem(path, place, RELEASED)
 
 
 def is_made_here(place: str) -> bool:
     """Whether a path leads to what this workflow makes."""
     real = Path(os.path.realpath(place))
     return any(real.is_relative_to(os.path.realpath(folder)) for folder in MADE)
+
+
+def is_released(place: str) -> bool:
+    """Whether a path is the folder of a model that `confide release` wrote for others to open."""
+    card = Path(place, "README.md")
+    if not card.is_file():
+        return False
+    with readable(card), card.open("rb") as content:
+        return CARD.search(content.read(CARD_BYTES)) is not None
 
 
 def studies(params: Params) -> Iterator[Problem]:

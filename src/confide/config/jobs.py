@@ -9,10 +9,12 @@ two trainings of them would differ in noise alone, and be paid for twice.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Literal
 
 from confide.config.kept import kept
 from confide.config.policy_files import files_of, placed, trained
+from confide.corpora.lines import is_synthetic
 from confide.provenance.terms import digest_of_specs, terms
 from confide.specs import (
     TEXT_AUDIT,
@@ -407,6 +409,13 @@ def policy_reads(params: Params, name: str, policy: PolicySpec) -> list[ReadSpec
     return products
 
 
+@kept
+def written_by_a_model(params: Params, corpus: str) -> bool:
+    """Whether a corpus is a file that `confide synthesize` wrote."""
+    place = getattr(params.corpora[corpus], "path", None)
+    return place is not None and is_synthetic(Path(place))
+
+
 def data(params: Params, run: Run) -> DataSpec:
     """What a run's text goes through, and on which terms."""
     name = run.row.dataset
@@ -416,6 +425,7 @@ def data(params: Params, run: Run) -> DataSpec:
     reader = params.corpora[dataset.corpus].reader
     return DataSpec(
         public=dataset.public,
+        synthetic=written_by_a_model(params, dataset.corpus),
         texts="dialogues" if reader in DIALOGUES else "documents",
         **terms(text(params, name), redacted, parted),
     )

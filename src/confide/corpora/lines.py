@@ -33,12 +33,16 @@ from confide.files.shards import scatter, shards
 from confide.specs import OwnSpec
 from confide.text.digests import digest
 from confide.text.documents import Documents
-from confide.types import SPLITS, Record, Span, SplitName
+from confide.text.masked import is_masked
+from confide.types import MASK, SPLITS, Record, Span, SplitName
 
 KEYS = frozenset(("text", "doc", "author", "domain", "split", "spans"))
 LISTS = frozenset(("spans", "messages"))  # keys whose values are looked at later
 BOM = b"\xef\xbb\xbf"
 SYNTHETIC = b'{"synthetic":'  # how the first line of what `confide synthesize` writes begins
+# the same, or how a text in such a file begins, once the first line is cut off or lines are mixed
+WRITTEN = re.compile(rb'\{"(?:synthetic":|doc":"synthetic-\d+-\d+")')
+WRITTEN_BYTES = 64  # in which either stands
 JSON = (".jsonl", ".json", ".ndjson")
 TABLES = (".csv", ".tsv", ".tab", ".parquet", ".arrow")  # which another reader takes
 AUTOMATIC = "line-"  # how the document name begins where a line gives none; every one is unique
@@ -117,8 +121,8 @@ def is_synthetic(file: Path) -> bool:
         return False
     codec = codec_of(file)
     with file.open("rb") as content:
-        first = content.read(len(BOM) + 2 * len(SYNTHETIC))
-    return first.decode(codec, "ignore").encode().removeprefix(BOM).startswith(SYNTHETIC)
+        first = content.read(len(BOM) + 2 * WRITTEN_BYTES)
+    return WRITTEN.match(first.decode(codec, "ignore").encode().removeprefix(BOM)) is not None
 
 
 class Objects(NamedTuple):
@@ -239,7 +243,8 @@ def check_keys(line: Line, keys: frozenset[str] = KEYS) -> None:
 def gold(line: Line, raw_spans: Any, text: str, key: str = "spans") -> tuple[Span, ...]:
     """Gold spans of a text, in order.
 
-    InputError where one is malformed, out of range or overlaps another; `key`: where they stand.
+    InputError where one is malformed, out of range, overlaps another or is masked already: among
+    secrets these would count as found, and make misses look rare. `key`: where they stand.
     """
     if raw_spans is None:
         return ()
@@ -249,6 +254,11 @@ def gold(line: Line, raw_spans: Any, text: str, key: str = "spans") -> tuple[Spa
     for start, end, _ in raw_spans:
         if not 0 <= start < end <= length:
             message = f"[{start}, {end}) is not a range within the {length} characters of the text"
+            raise line.refused(message, key)
+        if is_masked(text, start, end):
+            message = (
+                f"[{start}, {end}) is masked already, so that no secret is there: leave it out"
+            )
             raise line.refused(message, key)
     spans = tuple(Span(*span) for span in sorted(raw_spans))
     if any(left.end > right.start for left, right in pairwise(spans)):
@@ -294,6 +304,8 @@ def _usual_body(usual: Usual) -> Body | None:
     """Text and spans of a line; None where spans have to be looked at closely."""
     if not usual.spans:
         return Body(usual.text, ())
+    if _has_masked(usual):
+        return None
     spans = tuple([Span(*span) for span in sorted(usual.spans)])
     last = 0
     for start, end, label, _ in spans:
@@ -301,6 +313,11 @@ def _usual_body(usual: Usual) -> Body | None:
             return None
         last = end
     return Body(usual.text, spans) if last <= len(usual.text) else None
+
+
+def _has_masked(usual: Usual) -> bool:
+    """Whether a gold span of a line may be masked already."""
+    return bool(usual.spans) and MASK in usual.text
 
 
 class Together(NamedTuple):
@@ -628,7 +645,8 @@ def _documents(plan: Plan, shard: Shard) -> Documents | None:
     )
     keys = 1 + has_spans + sum(there for _, there in columns)
     try:
-        close = np.flatnonzero((together.keys != keys) | ~read_.in_order)
+        masked = np.fromiter(map(_has_masked, together.lines), bool, len(together.lines))
+        close = np.flatnonzero((together.keys != keys) | ~read_.in_order | masked)
     except OverflowError:
         return None
     return _looked_at(plan, shard, together.objects, read_, close.tolist())

@@ -18,8 +18,9 @@ from typing import NamedTuple
 from confide.errors import InputError
 from confide.files.io import sha256
 from confide.files.rows import Copy, Found, Join, read_rows
-from confide.policies import covered
+from confide.policies import covered, hidden
 from confide.policies.words import LETTER, UNSPACED
+from confide.text.masked import is_masked
 from confide.text.planted import is_planted_key
 
 STRATA = ("found", "near", "nothing")  # by what the policy and the conservative one say of a text
@@ -45,7 +46,8 @@ class Text(NamedTuple):
 
         A mark of a person has at least one such word, and no word has two marks.
         """
-        words = sum(not covered(start, end, self.found) for start, end in words_of(self.text))
+        masked = hidden(self.text, self.found)
+        words = sum(not covered(start, end, masked) for start, end in words_of(self.text))
         return words if most is None else min(most, words)
 
 
@@ -126,7 +128,10 @@ def draw_sample(wanted: Wanted, *, points: Path, spans: Path, copies: Path) -> D
 
 
 def texts(points: Path, spans: Path, copies: Path) -> Iterator[Text]:
-    """Distinct texts of the train split that are the corpus's own, in file order."""
+    """Distinct texts of the train split that are the corpus's own, in file order.
+
+    What a policy finds in a text that was masked before is not counted: it is no secret.
+    """
     findings = Join(Found, spans)
     copied_keys = Join(Copy, copies)
     for key, text, split in read_rows(points, "key", "text", "split"):
@@ -134,7 +139,12 @@ def texts(points: Path, spans: Path, copies: Path) -> Iterator[Text]:
         finding = findings.take(key)
         if split != "train" or copy is not None or is_planted_key(key):
             continue
-        marks = tuple((span[0], span[1], span[2]) for span in finding.spans) if finding else ()
+        spans_here = finding.spans if finding else []
+        marks = tuple(
+            (start, end, label)
+            for start, end, label, *_ in spans_here
+            if not is_masked(text, start, end)
+        )
         if any(end > len(text) for _, end, _ in marks):
             raise InputError("a span reaches beyond its text", file=spans, key=key)
         nearby = STRATA[1] if finding else STRATA[2]

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from confide.errors import InputError
 from confide.files.io import read_json, write_json
-from confide.policies import covered
+from confide.policies import covered, hidden
 from confide.reviews.draw import ANY, OTHER, Drawn, Mark, Text, Wanted, draw_sample, words_of
 
 VERSION = 1
@@ -144,7 +144,8 @@ def whole_words(text: str, start: int, end: int) -> tuple[int, int] | None:
 def is_masked(text: Text, start: int, end: int) -> bool:
     """Whether every word in a part of a text is masked already: no secret was missed there."""
     words = [word for word in words_of(text.text) if start <= word[0] and word[1] <= end]
-    return all(covered(*word, text.found) for word in words)
+    masked = hidden(text.text, text.found)
+    return all(covered(*word, masked) for word in words)
 
 
 def marked(text: Text, marks: Marks, start: int, end: int, label: str) -> Marks:

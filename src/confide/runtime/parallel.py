@@ -111,13 +111,25 @@ class Group:
         digest = hashlib.sha256(history.encode())
         for tensor in weights:
             digest.update(tensor.detach().cpu().numpy().tobytes())
-        ours = torch.tensor(list(digest.digest()), dtype=torch.uint8, device=self.device)
+        if not self._all_have(digest.digest()):
+            message = "no longer have the same weights or the same ledger"
+            raise InputError(message, key="processes", value=self.size)
+
+    def check_files(self, fingerprint: str) -> None:
+        """InputError unless all of them read files of the same digests: the ledger names one text,
+        and each process computes a part of every batch from the text that it has read itself.
+        """
+        if self.size > 1 and not self._all_have(hashlib.sha256(fingerprint.encode()).digest()):
+            message = "have read different files: put them where all nodes see the same ones"
+            raise InputError(message, key="processes", value=self.size)
+
+    def _all_have(self, digest: bytes) -> bool:
+        """Whether a digest is the same in all processes."""
+        ours = torch.tensor(list(digest), dtype=torch.uint8, device=self.device)
         digests = [torch.empty_like(ours) for _ in range(self.size)]
         with _together():
             torch.distributed.all_gather(digests, ours)
-        if not all(torch.equal(other, ours) for other in digests):
-            message = "no longer have the same weights or the same ledger"
-            raise InputError(message, key="processes", value=self.size)
+        return all(torch.equal(other, ours) for other in digests)
 
 
 ALONE = Group()

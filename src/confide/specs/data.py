@@ -11,7 +11,7 @@ from confide.specs.policies import PolicySpec
 # Tokens that training and evaluation score: all of them, or those of assistants' turns.
 Learn = Literal["all", "assistant"]
 # What specifications leave out, so that digests stay what they were.
-USUAL = {"learn": "all", "labels": None, "texts": "dialogues", "fill": False}
+USUAL = {"learn": "all", "labels": None, "texts": "dialogues", "fill": False, "synthetic": False}
 # Readers whose texts are dialogues, a turn a line; those of any other are documents.
 DIALOGUES = ("customersim", "dialog_files", "messages", "multidogo", "multiwoz22", "sgd")
 

@@ -213,6 +213,7 @@ class DataSpec(TextSpec):
     """
 
     public: bool = False  # nothing in it needs protection: the dataset says so
+    synthetic: bool = False  # a certified model wrote it: that model's claims are of other text
     texts: Literal["dialogues", "documents"] = "dialogues"  # what its points are parts of
     policies: str  # SHA-256 of the specification of both policies and of what they are made to miss
     everything_private: bool = (

@@ -216,7 +216,7 @@ def passes(certificate: Path, study: Path) -> bool:
 
 
 def claimed(certificate: JsonObject) -> dict[str, str]:
-    """What the registry says of a model: claims as they are, and whether the noise is known."""
+    """What the registry says of a model: claims as they are, and what speaks against a release."""
     headline = certificate["headline"]
     epsilons = {name: str(value) for name, value in epsilons_of(certificate).items()}
     return {
@@ -224,7 +224,7 @@ def claimed(certificate: JsonObject) -> dict[str, str]:
         **{name: str(headline[name]) for name in ("delta", "relation", "unit", "condition")},
         "certificate": certificate["seal"],
         "weights": certificate["files"]["model"][0]["sha256"],
-        "noise_recorded": "yes" if certificate["noise_reproducible"] else "no",
+        "against_release": certificate["release_note"] or "nothing that the certificate knows",
     }
 
 

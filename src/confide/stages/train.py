@@ -90,6 +90,7 @@ def train(
         sizes = sizes_of(spec, partition)
         plan = enumerate_steps(spec, sizes)
         fingerprint = fingerprint_of(spec, inputs)
+        group.check_files(fingerprint)
         saved = checkpoints.read(checkpoint, fingerprint)
         job = prepare(
             spec,

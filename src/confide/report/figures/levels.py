@@ -80,16 +80,16 @@ def at_level(
     logarithms of their perplexities. None where there are no such, where they are further than
     STEP apart, or where nothing was measured.
     """
-    for (before, high), (after, low) in pairwise(sorted(attacked(result, kind).items())):
-        if not low <= level <= high:
+    for (before, first), (after, second) in pairwise(sorted(attacked(result, kind).items())):
+        if not min(first, second) <= level <= max(first, second):
             continue
-        if high > STEP * low:
+        if max(first, second) > STEP * min(first, second):
             return None
-        first, second = (measure(result.trajectory[epoch][kind]) for epoch in (before, after))
-        if first is None or second is None:
+        start, end = (measure(result.trajectory[epoch][kind]) for epoch in (before, after))
+        if start is None or end is None:
             return None
-        share = math.log(high / level) / math.log(high / low) if low < high else 0.0
-        return (1 - share) * first + share * second
+        share = math.log(first / level) / math.log(first / second) if first != second else 0.0
+        return (1 - share) * start + share * end
     return None
 
 

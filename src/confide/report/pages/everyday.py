@@ -11,6 +11,7 @@ from confide.certify.facts import (
     CONSERVATIVE,
     CONTEXT_FREE,
     COPIES_FOUND,
+    CUT_KEPT,
     LENGTHS,
     MARKS_KEPT,
     NAMED,
@@ -30,6 +31,7 @@ CONDITIONS = {
         "how long is no secret: of anything else nothing is guaranteed"
     ),
     COPIES_FOUND: "in a text that stands several times a policy finds something",
+    CUT_KEPT: "the text is cut into pieces at the same places when the secret is masked",
     MARKS_KEPT: "later copies of the text stay masked when the secret is",
     NAMED: "all texts of a person carry one name",
     NEIGHBOURS: (
@@ -71,6 +73,8 @@ ASSUMED = dict(
             "the noise nor which texts were drawn for a step",
             "the random numbers of a computer are as good as chance, and its rounded numbers as "
             "exact ones",
+            "where one text is another, or not there, all others stay where they are, for training "
+            "or for tests, and what is planted stays the same",
             "the policies, the settings of training and what the certificate lists as public "
             "constants were chosen without a look at the protected text",
             "what the certificate lists as public, of what the model was made from, was made from "

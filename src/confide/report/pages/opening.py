@@ -210,10 +210,22 @@ def not_promised(certified: Json) -> list[str]:
     is_bounded = any(claim["name"] == MISSED for claim in finite_claims(certified))
     if is_bounded and not counts_repeats(certified):
         promises.append(UNCOUNTED)
+    if labels := labels_of(certified):
+        promises.append(
+            "that the policy finds anything but what the corpus marks as "
+            f"{', '.join(labels)}: no other label counts in a rate or a number here"
+        )
     base = certified.get("public_constants", {}).get("pretrained")
     if base:
         promises.append(f"anything of the text that {base} was trained on before")
     return promises
+
+
+def labels_of(certified: Json) -> list[str]:
+    """Labels of the gold spans that count as secrets; none where all do."""
+    terms = (certified.get("data") or {}).get("terms") or {}
+    labels: list[str] = terms.get("labels") or []
+    return labels
 
 
 def counts_repeats(certified: Json) -> bool:
