@@ -57,11 +57,13 @@ def extracted(attack: Json, group: str = "canaries") -> float | None:
 
 
 def listed(numbers: dict[str, dict[int, float]], prefix: str = "") -> str:
-    """Each row's mean over the seeds behind its name."""
-    return ", ".join(
+    """How many seeds all rows have, and each row's mean over its own behind its name."""
+    seeds = len(set.intersection(*map(set, numbers.values())))
+    means = (
         f"{name.removeprefix(f'{prefix}_').replace('_', ' ')} {show(mean_of(list(each.values())))}"
         for name, each in numbers.items()
     )
+    return f"{seeds} {'seed' if seeds == 1 else 'seeds'}: {', '.join(means)}"
 
 
 def less_exposed(study: Study, prefix: str) -> Verdict:
@@ -82,7 +84,7 @@ def protected(study: Study, prefix: str, kind: str, measure: Measure, unit: str)
     plain, alone = f"{prefix}_nonprivate", f"{prefix}_by_author"
     level = study.spec.ppl_levels[0]
     numbers = study.at_perplexity([*own, plain, alone], level, kind, measure)
-    evidence = f"at validation perplexity {level:g}: {listed(numbers, prefix)} {unit}"
+    evidence = f"at validation perplexity {level:g}, {listed(numbers, prefix)} {unit}"
     verdict = below([paired(numbers[row], numbers[plain]) for row in own], evidence, far=math.inf)
     ahead = [paired(numbers[row], numbers[alone]) for row in own]
     p = p_of(ahead)
@@ -130,7 +132,7 @@ def _beside_noise(
     names = [*(f"writers_{regulariser}" for regulariser in KINDS), "writers_clip_noise"]
     level = study.spec.ppl_levels[0]
     numbers = study.at_perplexity(names, level, kind, measure)
-    words = f"at validation perplexity {level:g}: {listed(numbers, 'writers')} (ε = ∞)"
+    words = f"at validation perplexity {level:g}, {listed(numbers, 'writers')} (ε = ∞)"
     return numbers, words
 
 
@@ -161,7 +163,7 @@ def real(study: Study, prefix: str) -> Verdict:
         for group in ("real", "canaries")
     )
     words = listed({"real text": text, "canaries": canaries})
-    evidence = f"at validation perplexity {level:g}: {words} % come back"
+    evidence = f"at validation perplexity {level:g}, {words} % come back"
     return below([paired(canaries, text)], evidence, far=math.inf)
 
 
@@ -170,7 +172,7 @@ def batches(study: Study, prefix: str) -> Verdict:
     pairs = {f"{prefix}_{kind}": f"{prefix}_{kind}_random" for kind in KINDS}
     level = study.spec.ppl_levels[0]
     numbers = study.at_perplexity([*pairs, *pairs.values()], level, EXPOSURE, exposed)
-    evidence = f"at validation perplexity {level:g}: {listed(numbers, prefix)} bits"
+    evidence = f"at validation perplexity {level:g}, {listed(numbers, prefix)} bits"
     samples = [paired(numbers[own], numbers[random]) for own, random in pairs.items()]
     return below(samples, evidence, far=math.inf)
 
@@ -195,7 +197,7 @@ def _lower(study: Study, prefix: str, other: str, column: str, words: str) -> Ve
     """Whether a column of table.csv is lower for both regularisers than for another row."""
     names = [f"{prefix}_{name}" for name in (*KINDS, other)]
     numbers = {name: study.each(name, column) for name in names}
-    return below(_differences(numbers), f"{words}: {listed(numbers, prefix)}", far=math.inf)
+    return below(_differences(numbers), f"{words}, {listed(numbers, prefix)}", far=math.inf)
 
 
 def quick(study: Study, prefix: str) -> Verdict:
