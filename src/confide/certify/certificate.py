@@ -338,8 +338,9 @@ def measurements(
     missed = read_file(neighbours, NeighboursFile)
     check_review(missed, neighbours)
     check_measured(measured, ran, recall, keys=TEXT, stages=("policy",))
-    both = ("tokenizer", "policy")
-    check_measured(missed, ran, neighbours, keys=(*TEXT, *PARTITION), stages=both)
+    check_measured(
+        missed, ran, neighbours, keys=(*TEXT, *PARTITION), stages=("tokenizer", "policy")
+    )
     check_findings(measured, missed, recall, merge_masks=data.merge_masks)
     return measured, missed
 

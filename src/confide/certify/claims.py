@@ -10,14 +10,7 @@ from dataclasses import replace
 from typing import TypedDict
 
 from confide.certify.confidentiality import bayesian_at, caught_only
-from confide.certify.facts import (
-    CONSERVATIVE,
-    CONTEXT_FREE,
-    NAMED,
-    NEIGHBOURS,
-    TOKENS,
-    Facts,
-)
+from confide.certify.facts import CONSERVATIVE, CONTEXT_FREE, NAMED, NEIGHBOURS, TOKENS, Facts
 from confide.certify.literal import literal_epsilon
 from confide.dp.accounting.curves import Relation, grid, pld_curve
 from confide.dp.accounting.price import (

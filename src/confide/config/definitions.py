@@ -13,7 +13,6 @@ from confide.config import jobs
 from confide.config.layers import Problem, meant
 from confide.config.policy_files import lists, parts
 from confide.config.yaml_lines import KeyPath
-from confide.corpora.lines import is_synthetic
 from confide.files.io import readable
 from confide.policies.regex import fault
 from confide.report.published import sources
@@ -353,7 +352,7 @@ def own_texts(params: Params) -> Iterator[Problem]:
             continue
         if is_made_here(place):
             yield Problem(("datasets", name, "public"), True, f"{place} {OF_OWN}")
-        elif is_synthetic(Path(place)):
+        elif jobs.written_by_a_model(params, dataset.corpus):
             message = f"{place} holds texts of a model, which tell of its text what the model does"
             yield Problem(("datasets", name, "public"), True, message)
 

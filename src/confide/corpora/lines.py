@@ -304,7 +304,7 @@ def _usual_body(usual: Usual) -> Body | None:
     """Text and spans of a line; None where spans have to be looked at closely."""
     if not usual.spans:
         return Body(usual.text, ())
-    if _has_masked(usual):
+    if MASK in usual.text:  # a span may be masked already
         return None
     spans = tuple([Span(*span) for span in sorted(usual.spans)])
     last = 0
@@ -313,11 +313,6 @@ def _usual_body(usual: Usual) -> Body | None:
             return None
         last = end
     return Body(usual.text, spans) if last <= len(usual.text) else None
-
-
-def _has_masked(usual: Usual) -> bool:
-    """Whether a gold span of a line may be masked already."""
-    return bool(usual.spans) and MASK in usual.text
 
 
 class Together(NamedTuple):
@@ -645,10 +640,12 @@ def _documents(plan: Plan, shard: Shard) -> Documents | None:
     )
     keys = 1 + has_spans + sum(there for _, there in columns)
     try:
-        masked = np.fromiter(map(_has_masked, together.lines), bool, len(together.lines))
-        close = np.flatnonzero((together.keys != keys) | ~read_.in_order | masked)
+        in_order = read_.in_order
     except OverflowError:
         return None
+    with_spans = zip(read_.spans, read_.texts, strict=True)
+    perhaps_masked = np.array([bool(some) and MASK in text for some, text in with_spans], bool)
+    close = np.flatnonzero((together.keys != keys) | ~in_order | perhaps_masked)
     return _looked_at(plan, shard, together.objects, read_, close.tolist())
 
 

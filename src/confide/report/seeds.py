@@ -33,11 +33,6 @@ class Estimate(NamedTuple):
     def ends(self) -> tuple[float, float]:
         return self.low, self.high
 
-    def times(self, factor: float) -> "Estimate":
-        """The same in another unit."""
-        each = tuple(factor * value for value in self.each)
-        return Estimate(factor * self.value, factor * self.low, factor * self.high, each)
-
     @property
     def numbers(self) -> tuple[float, float, float]:
         """Value and ends."""

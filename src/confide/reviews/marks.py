@@ -129,7 +129,7 @@ def problem_of(text: Text, marks: Marks, review: Review) -> str | None:
             return "marks overlap, are out of order, or reach beyond the text"
         if whole_words(text.text, start, end) != (start, end):
             return "a mark does not begin and end with a word"
-        if is_masked(text, start, end):
+        if is_hidden(text, start, end):
             return "a mark lies in what is masked already"
         end_before = end
     return None
@@ -141,7 +141,7 @@ def whole_words(text: str, start: int, end: int) -> tuple[int, int] | None:
     return (touched[0][0], touched[-1][1]) if touched else None
 
 
-def is_masked(text: Text, start: int, end: int) -> bool:
+def is_hidden(text: Text, start: int, end: int) -> bool:
     """Whether every word in a part of a text is masked already: no secret was missed there."""
     words = [word for word in words_of(text.text) if start <= word[0] and word[1] <= end]
     masked = hidden(text.text, text.found)
@@ -154,7 +154,7 @@ def marked(text: Text, marks: Marks, start: int, end: int, label: str) -> Marks:
     They stay as they are where it touches no word, or none that is not masked.
     """
     place = whole_words(text.text, start, end)
-    if place is None or is_masked(text, *place):
+    if place is None or is_hidden(text, *place):
         return marks
     return marks.model_copy(
         update={"missed": sorted([*without(marks.missed, *place), (*place, label)])}

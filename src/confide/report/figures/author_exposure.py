@@ -27,9 +27,9 @@ from confide.report.figures.style import DARK, INK, NULL
 from confide.report.results import Json, Result
 
 FIRST: dict[str, Any] = {"color": INK, "linestyle": ":"}
+AHEAD: dict[str, Any] = {"color": DARK, "linestyle": (0, (6, 2, 1, 2))}
 COLUMNS = 2  # more would be too narrow
 HEIGHT = 3.0  # inches of a line of panels
-AHEAD: dict[str, Any] = {"color": DARK, "linestyle": (0, (6, 2, 1, 2))}
 
 
 def _attacked(attacks: dict[str, Json]) -> bool:

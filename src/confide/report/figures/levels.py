@@ -19,9 +19,7 @@ from confide.report.results import Json, Result
 from confide.specs import ReportSpec
 
 NEAR = 0.1
-STEP = (
-    1.5  # times the perplexity of the next epoch, beyond which nothing is told of what is between
-)
+STEP = 1.5  # ratio of two epochs' perplexities, above which nothing is told of what lies between
 OUTSIDE = "†"
 
 
@@ -95,7 +93,8 @@ def at_level(
 
 def moments(runs: list[Result], level: float | None, kind: str) -> list[Moment]:
     """The runs that have one, at a level."""
-    return [at_level for result in runs if (at_level := moment(result, level, kind)) is not None]
+    there = (moment(result, level, kind) for result in runs)
+    return [one for one in there if one is not None]
 
 
 def levels(spec: ReportSpec, results: list[Result], kind: str) -> list[float | None]:

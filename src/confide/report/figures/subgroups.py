@@ -36,8 +36,8 @@ MOST = "^"
 LEAST = "v"
 FAR = 500  # per cent: changes above which axes are logarithmic
 LINEAR = 10  # below which these are linear still
-FIFTHS = 3.2  # inches of the panel of all authors
 TICKS = (-10_000, -100, 0, 100, 10_000)  # of such axes
+FIFTHS = 3.2  # inches of the panel of all authors
 Compared = list[tuple[Series, list[Change]]]
 
 

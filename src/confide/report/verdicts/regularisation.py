@@ -9,9 +9,10 @@ from collections.abc import Callable
 from functools import partial
 
 from confide.report.figures.authors import EXPOSURE, by_copies
+from confide.report.figures.tab import KIND as TAB
 from confide.report.figures.train_time import ratio
 from confide.report.results import Json
-from confide.report.seeds import LEVEL, all_below, mean_of
+from confide.report.seeds import LEVEL, mean_of
 from confide.report.tables.table import show
 from confide.report.verdicts.evidence import (
     FAR,
@@ -22,13 +23,12 @@ from confide.report.verdicts.evidence import (
     above_ratio,
     below,
     decide,
-    p_of,
     paired,
     ratios,
 )
 
 Measure = Callable[[Json], float | None]  # of what an attack wrote
-TAB = "tab"
+Numbers = dict[str, dict[int, float]]  # of each row, by seed
 KINDS = ("adversarial", "triplet")
 OFTEN = 9  # copies above which the paper has the regularisers ahead of DP
 BITS = 2.0  # of exposure that count as comparable
@@ -56,7 +56,19 @@ def extracted(attack: Json, group: str = "canaries") -> float | None:
     return None if rate is None else 100 * rate
 
 
-def listed(numbers: dict[str, dict[int, float]], prefix: str = "") -> str:
+def equally_good(
+    study: Study, rows: list[str], kind: str, measure: Measure, prefix: str
+) -> tuple[Numbers, str]:
+    """A number of an attack on rows at the first perplexity level of the study; also in words.
+
+    prefix: of the rows' names, which the words leave out.
+    """
+    level = study.spec.ppl_levels[0]
+    numbers = study.at_perplexity(rows, level, kind, measure)
+    return numbers, f"at validation perplexity {level:g}, {listed(numbers, prefix)}"
+
+
+def listed(numbers: Numbers, prefix: str = "") -> str:
     """How many seeds all rows have, and each row's mean over its own behind its name."""
     seeds = len(set.intersection(*map(set, numbers.values())))
     means = (
@@ -82,13 +94,13 @@ def protected(study: Study, prefix: str, kind: str, measure: Measure, unit: str)
     """
     own = [f"{prefix}_{regulariser}" for regulariser in KINDS]
     plain, alone = f"{prefix}_nonprivate", f"{prefix}_by_author"
-    level = study.spec.ppl_levels[0]
-    numbers = study.at_perplexity([*own, plain, alone], level, kind, measure)
-    evidence = f"at validation perplexity {level:g}, {listed(numbers, prefix)} {unit}"
-    verdict = below([paired(numbers[row], numbers[plain]) for row in own], evidence, far=math.inf)
-    ahead = [paired(numbers[row], numbers[alone]) for row in own]
-    p = p_of(ahead)
-    is_ahead = p is not None and p < LEVEL and all_below(ahead).below
+    numbers, words = equally_good(study, [*own, plain, alone], kind, measure, prefix)
+    evidence = f"{words} {unit}"
+    verdict, ahead = (
+        below([paired(numbers[row], numbers[other]) for row in own], evidence, far=math.inf)
+        for other in (plain, alone)
+    )
+    is_ahead = ahead.word == HOLDS and ahead.p is not None and ahead.p < LEVEL
     if verdict.word == HOLDS and not is_ahead:
         return verdict._replace(word=PUBLISHED)
     return verdict
@@ -125,18 +137,14 @@ def few_copies(study: Study) -> Verdict:
     return below(sides, f"{evidence} bits, up to {OFTEN} copies", far=math.inf)
 
 
-def _beside_noise(
-    study: Study, kind: str, measure: Measure
-) -> tuple[dict[str, dict[int, float]], str]:
+def _beside_noise(study: Study, kind: str, measure: Measure) -> tuple[Numbers, str]:
     """Numbers of the regularisers, and last those of clipping with a little noise; in words."""
     names = [*(f"writers_{regulariser}" for regulariser in KINDS), "writers_clip_noise"]
-    level = study.spec.ppl_levels[0]
-    numbers = study.at_perplexity(names, level, kind, measure)
-    words = f"at validation perplexity {level:g}, {listed(numbers, 'writers')} (ε = ∞)"
-    return numbers, words
+    numbers, words = equally_good(study, names, kind, measure, "writers")
+    return numbers, f"{words} (ε = ∞)"
 
 
-def _differences(numbers: dict[str, dict[int, float]]) -> list[list[float]]:
+def _differences(numbers: Numbers) -> list[list[float]]:
     """By how much each row's numbers are larger than the last one's."""
     *rows, last = numbers.values()
     return [paired(row, last) for row in rows]
@@ -170,11 +178,9 @@ def real(study: Study, prefix: str) -> Verdict:
 def batches(study: Study, prefix: str) -> Verdict:
     """Regularisers with batches of one author against the same with random ones."""
     pairs = {f"{prefix}_{kind}": f"{prefix}_{kind}_random" for kind in KINDS}
-    level = study.spec.ppl_levels[0]
-    numbers = study.at_perplexity([*pairs, *pairs.values()], level, EXPOSURE, exposed)
-    evidence = f"at validation perplexity {level:g}, {listed(numbers, prefix)} bits"
+    numbers, words = equally_good(study, [*pairs, *pairs.values()], EXPOSURE, exposed, prefix)
     samples = [paired(numbers[own], numbers[random]) for own, random in pairs.items()]
-    return below(samples, evidence, far=math.inf)
+    return below(samples, f"{words} bits", far=math.inf)
 
 
 def fair(study: Study, prefix: str, other: str) -> Verdict:
