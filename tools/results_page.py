@@ -14,6 +14,7 @@ import argparse
 import csv
 import datetime
 import json
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -163,6 +164,24 @@ class Results:
         ]
         heads = [corpus or "verdict" for corpus in tried]
         return "\n".join(table_lines(["claim", "place", *heads], body))
+
+    def claim(self, claim: str) -> dict[str, str]:
+        """The row of a claim; SystemExit where there is no such claim."""
+        for row in self.claims:
+            if row["claim"] == claim:
+                return row
+        raise SystemExit(f"no claim says: {claim}")
+
+    def verdict(self, claim: str) -> str:
+        """The verdict on a claim, such as "Not shown:" in bold."""
+        return f"**{self.claim(claim)['verdict'].capitalize()}:**"
+
+    def evidence(self, claim: str, words: str) -> str:
+        """The number that stands behind some words of a claim's evidence; SystemExit without one."""
+        found = re.search(rf"{re.escape(words)} (-?[\d.,]*\d)", self.claim(claim)["evidence"])
+        if found is None:
+            raise SystemExit(f"no number behind {words}: {self.claim(claim)['evidence']}")
+        return found[1]
 
     def keep(self) -> None:
         """Write what the template asked for of the studies whose results are there."""

@@ -50,6 +50,20 @@ def test_fields_are_read(tmp_path):
     assert [record.text[s.start : s.end] for s in record.spans] == ["Ann", "5"]
 
 
+WRITTEN = [{"doc": f"synthetic-1-{number}", "text": "a"} for number in (1, 2)]
+
+
+def test_texts_of_a_model_are_read_from_a_file_that_says_so(tmp_path):
+    header = {"synthetic": {"run": "crt/g0-s0", "texts": 2}}
+    own = {"doc": "mine", "text": "b"}
+    names = [row.doc for row in records(write(tmp_path, [header, *WRITTEN, own]))]
+    assert names == ["synthetic-1-1", "synthetic-1-2", "mine"]
+    for rows in ([own, *WRITTEN], [own | {"doc": None}, b'{"doc": "synthetic-1-1","text":"a"}\n']):
+        with pytest.raises(InputError, match=r":2.*doc.*synthetic-1-1 .*a model"):
+            records(write(tmp_path, rows))
+    assert records(write(tmp_path, [own, {"doc": "synthetic-1-1b", "text": "a"}]))
+
+
 def test_plain_text_is_a_document_a_line(tmp_path):
     path = write(tmp_path, ["\ufeffone\r\n\n  \ntwo é\nthree".encode()], "corpus.txt")
     found = records(path)

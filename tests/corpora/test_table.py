@@ -189,6 +189,21 @@ def test_only_columns_that_are_named_are_read(tmp_path: Path, name: str) -> None
     assert points(other, tmp_path) == by_lines(tmp_path, renamed)
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_table_of_texts_that_a_model_wrote_is_refused(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"corpus{suffix}"
+    texts = pa.table({"name": ["synthetic-1-1"], "text": ["a"], "split": ["train"]})
+    if suffix == ".csv":
+        path.write_text("name,text,split\nsynthetic-1-1,a,train\n")
+    else:
+        pq.write_table(texts, path)
+    named = TableSpec(reader="table", path=str(path), doc="name", split="split")
+    with pytest.raises(InputError, match=r"doc.*synthetic-1-1 .*a model"):
+        points(named, tmp_path)
+    nameless = TableSpec(reader="table", path=str(path), split="split")
+    assert points(nameless, tmp_path)  # and nobody can tell
+
+
 def test_numbers_name_documents_and_authors(tmp_path: Path) -> None:
     table = pa.table({"text": ["a", "b", "c"], "id": [7, 7, 8], "who": pa.array([1, 1, None])})
     pq.write_table(table, tmp_path / "t.parquet")

@@ -74,6 +74,21 @@ def test_differences_are_of_equal_seeds(copy):
         results.difference("pairs", ("a", "c"), "ppl")
 
 
+def test_what_a_claim_rests_on_is_quoted(copy):
+    summary = copy / "made/summary/claims.csv"
+    summary.parent.mkdir(parents=True)
+    evidence = "at perplexity 7.5: a 1,234.5, b -2 bits; p = 0.02"
+    row = {"paper": "P", "claim": "c", "verdict": "not shown (one seed)", "evidence": evidence}
+    results_page.write(summary, list(row), [row])
+    results = results_page.Results(copy / "made")
+    assert results.verdict("c") == "**Not shown (one seed):**"
+    quoted = [results.evidence("c", words) for words in ("perplexity", "a", "b", "p =")]
+    assert quoted == ["7.5", "1,234.5", "-2", "0.02"]
+    for claim, words in (("c", "d"), ("c", "bits;"), ("d", "a")):
+        with pytest.raises(SystemExit, match="no "):
+            results.evidence(claim, words)
+
+
 def test_another_number_makes_another_page(copy):
     kept = copy / "results/crt_customersim.csv"
     kept.write_text(kept.read_text().replace("19.931", "18.765"))

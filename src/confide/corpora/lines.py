@@ -43,6 +43,7 @@ SYNTHETIC = b'{"synthetic":'  # how the first line of what `confide synthesize` 
 # the same, or how a text in such a file begins, once the first line is cut off or lines are mixed
 WRITTEN = re.compile(rb'\{"(?:synthetic":|doc":"synthetic-\d+-\d+")')
 WRITTEN_BYTES = 64  # in which either stands
+WRITTEN_NAME = re.compile(r"synthetic-\d+-\d+")  # of a text in such a file
 JSON = (".jsonl", ".json", ".ndjson")
 TABLES = (".csv", ".tsv", ".tab", ".parquet", ".arrow")  # which another reader takes
 AUTOMATIC = "line-"  # how the document name begins where a line gives none; every one is unique
@@ -423,9 +424,9 @@ def _hashed(spec: OwnSpec, group: str) -> SplitName:
     return "test" if share < spec.test else "valid" if share < spec.test + spec.valid else "train"
 
 
-def _record(spec: OwnSpec, places: Places, line: Line, row: Row, body: Body) -> Record:
+def _record(plan: "Plan", places: Places, line: Line, row: Row, body: Body) -> Record:
     author = row.get("author")
-    doc, split = _placed(spec, places, line.number, row.get("doc"), author, row.get("split"))
+    doc, split = _placed(plan, places, line.number, row.get("doc"), author, row.get("split"))
     return Record(
         body.text,
         doc=doc,
@@ -438,24 +439,37 @@ def _record(spec: OwnSpec, places: Places, line: Line, row: Row, body: Body) -> 
 
 
 def _placed(
-    spec: OwnSpec,
+    plan: "Plan",
     places: Places,
     number: int,
     doc_name: str | None,
     author: str | None,
     split: SplitName | None,
 ) -> tuple[str, SplitName]:
-    """The name of a line's document, and the split that it is in."""
+    """The name of a line's document, and the split that it is in.
+
+    InputError where names are those of a model's texts, and the file does not say so: certificates
+    would be silent about the model.
+    """
     if doc_name is None:
         doc = f"{AUTOMATIC}{number}"
         node = f"l{number}"
     else:
+        if not plan.of_model and WRITTEN_NAME.fullmatch(doc_name):
+            raise InputError(
+                f"{doc_name} is how `confide synthesize` names a model's texts, and certificates "
+                "must say that a model wrote them: give the file as it was written, other texts "
+                "behind its own, or rename what no model wrote",
+                file=plan.spec.path,
+                line=number,
+                key="doc",
+            )
         doc = _name(doc_name)
         node = "d" + doc_name
         split = split or places.fixed.get(doc_name)
     if author is not None:
         node = "a" + author
-    return doc, split or _hashed(spec, places.group(node))
+    return doc, split or _hashed(plan.spec, places.group(node))
 
 
 def _name(name: str) -> str:
@@ -471,6 +485,7 @@ class Plan(NamedTuple):
     returning: frozenset[bytes] = frozenset()
     digested: Callable[[bytes], bytes] = bytes
     form: Form = TEXTS
+    of_model: bool = False  # a model wrote the texts, and their file says so
 
     def returns(self, doc: str) -> bool:
         """Whether a document stands in several shards."""
@@ -488,6 +503,7 @@ def plan(spec: OwnSpec, folder: Path, threads: int, form: Form, parts: Sequence[
     digested = digest("hmac-sha1")
     if form.has_plain(path):
         return Plan(spec, places, form=form)
+    of_model = is_synthetic(path)
     size = sum(map(size_of, {part.range.path for part in parts}))
     buckets = Buckets(folder, size, KEYED)
     notes: list[tuple[int, Said]] = []
@@ -500,7 +516,7 @@ def plan(spec: OwnSpec, folder: Path, threads: int, form: Form, parts: Sequence[
         for piece in buckets.each(later, threads)
         for name in piece["digest"].tolist()
     )
-    ready = Plan(spec, places, names, digested, form)
+    ready = Plan(spec, places, names, digested, form, of_model)
     if names:
         shared = scatter(lambda: partial(_shared, ready), parts, threads)
         notes = [note for some in shared for note in some]
@@ -609,7 +625,7 @@ def _one_by_one(plan: Plan, shard: Shard) -> Iterator[Record]:
     for line, note in _notes(plan.form, shard):
         places.note(line, *note)
     for line in plan.form.rows(shard):
-        yield _record(plan.spec, places, line, *_whole(plan.form, line))
+        yield _record(plan, places, line, *_whole(plan.form, line))
 
 
 def _documents(plan: Plan, shard: Shard) -> Documents | None:
@@ -627,7 +643,7 @@ def _documents(plan: Plan, shard: Shard) -> Documents | None:
     for number, name, author, split in said:
         if name is not None and (author is not None or split is not None):
             places.note(Line(path, number, b""), name, author, split)
-    placed = [_placed(plan.spec, places, *some) for some in said]
+    placed = [_placed(plan, places, *some) for some in said]
     spans, has_spans = _column(together.lines, "spans")
     read_ = Documents(
         texts=[line.text for line in together.lines],
@@ -684,7 +700,8 @@ def _whole(form: Form, line: Line) -> tuple[Row, Body]:
 def read(spec: OwnSpec, raw: Path | None = None, form: Form | None = None) -> Iterator[Record]:
     """All records; `raw` is not used: the spec names the file. InputError if there are none."""
     empty = True
-    plan = Plan(spec, Places(), form=form or form_of(spec))
+    of_model = is_synthetic(Path(spec.path))
+    plan = Plan(spec, Places(), form=form or form_of(spec), of_model=of_model)
     for record in records(plan, Shard(Range(Path(spec.path)))):
         empty = False
         yield record

@@ -27,7 +27,7 @@ INDEX = "model.safetensors.index.json"
 VOCABULARY = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 Size = Annotated[int, Field(ge=1, lt=1 << 31)]
 FIXED = {  # what this project's GPT-2 computes, and so what a folder may not have otherwise
-    "activation_function": ("gelu_new",),
+    "activation_function": ("gelu_pytorch_tanh", "gelu_new"),  # the same function
     "layer_norm_epsilon": (1e-5,),
     "scale_attn_weights": (True,),
     "scale_attn_by_inverse_layer_idx": (False,),

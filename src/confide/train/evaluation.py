@@ -8,6 +8,7 @@ text a model serves, and how much of theirs it was trained on.
 """
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from confide.types import View
 
 BATCH = 256
 LOGITS = 1 << 28  # of one pass, as many numbers
+LOGITS_OF_CPU = 1 << 23  # fewer, for they are looked at twice and should still be in its cache
 
 
 class Scores(NamedTuple):
@@ -49,7 +51,8 @@ class Scores(NamedTuple):
 
 def at_once(model: LanguageModel, length: int) -> int:
     """How many points of so many tokens are scored in one pass."""
-    return max(1, min(BATCH, LOGITS // (length * model.vocab_size)))
+    logits = LOGITS_OF_CPU if model.device.type == "cpu" else LOGITS
+    return max(1, min(BATCH, logits // (length * model.vocab_size)))
 
 
 @torch.no_grad()
@@ -65,8 +68,7 @@ def score(model: LanguageModel, view: View, points: np.ndarray, device: str = "c
     training = model.training
     parts = [Scores(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.float64, bool)))]
     model.eval()
-    longest = int(np.diff(view.starts)[points].max(initial=0)) + 1
-    for piece in by_length(view, points, at_once(model, longest)):
+    for piece in by_length(view, points, partial(at_once, model)):
         batch = padded(view, piece, model.bos).to(torch.device(device))
         real = batch.targets != IGNORE
         of_all = read(model, batch)

@@ -1,8 +1,8 @@
 """How much memory a training job will take, measured before it starts, and how it could take less.
 
 What stays is counted: weights, sums of gradients, states of optimizers. What a pass takes besides
-is measured on one and on two examples of the greatest length, without data, and the rest of the
-piece adds as much as the second one.
+is measured on two and on three examples of the greatest length, without data, and the rest of the
+piece adds as much as the third one. (With one example the most is held elsewhere in the pass.)
 """
 
 from collections.abc import Callable
@@ -79,7 +79,7 @@ def announce(job: Job, epochs: Epochs) -> None:
     except RuntimeError as error:
         if not is_lack_of_memory(error):
             raise
-        warn(f"{job.spec.run}: two examples of the greatest length do not fit into memory")
+        warn(f"{job.spec.run}: one to three examples of the greatest length do not fit into memory")
         return
     if not job.group.first:
         return
@@ -181,7 +181,7 @@ def evaluated(job: Job) -> int:
 
 
 def scaled(function: Callable[[Batch], object], job: Job, count: int, length: int) -> int:
-    """Bytes that a function of a batch takes, from one and two of its examples."""
+    """Bytes that a function of a batch takes, from two and three of its examples."""
     device = torch.device(job.device)
 
     def of(examples: int) -> int:
@@ -189,8 +189,10 @@ def scaled(function: Callable[[Batch], object], job: Job, count: int, length: in
         batch = Batch(ids, ids).to(device)
         return taken(lambda: function(batch), job.device)
 
-    single = of(1)
-    whole = single if count == 1 else single + (count - 1) * max(0, of(2) - single)
+    few = min(count, 2)
+    whole = of(few)
+    if count > few:
+        whole += (count - few) * max(0, of(few + 1) - whole)
     return round(GAPS[device.type] * whole)
 
 
