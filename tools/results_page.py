@@ -177,7 +177,7 @@ class Results:
         return f"**{self.claim(claim)['verdict'].capitalize()}:**"
 
     def evidence(self, claim: str, words: str) -> str:
-        """The number that stands behind some words of a claim's evidence; SystemExit without one."""
+        """The number behind some words of a claim's evidence; SystemExit where there is none."""
         found = re.search(rf"{re.escape(words)} (-?[\d.,]*\d)", self.claim(claim)["evidence"])
         if found is None:
             raise SystemExit(f"no number behind {words}: {self.claim(claim)['evidence']}")
