@@ -3,19 +3,22 @@ ratios, C and examples.
 """
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from scipy.special import ndtr
 
 from confide.attacks.domains import examples
-from confide.attacks.domains.domain_lira import continuation, precision
+from confide.attacks.domains.domain_lira import area_interval, continuation, precision
 from confide.attacks.domains.examples import drawn, veil
 from confide.attacks.domains.judges import about, judge, verdicts
 from confide.attacks.domains.leak import Answers, answers, rate
 from confide.attacks.domains.prompts import read
 from confide.attacks.registry import ATTACKS
+from confide.attacks.statistics.metrics import auc
 from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.files.io import read_json, write_json, write_jsonl
@@ -180,7 +183,7 @@ def test_ratios_find_what_leaked_and_c_says_how_much_more(points, tokenizer, kno
     )
     for name in ("words", "gold"):
         ranked = found["ranked"][name]
-        assert ranked["auc"] > 0.95 and ranked["auc_low"] > 0.9 and ranked["total_auc"] > 0.85
+        assert ranked["auc"] > 0.95 and ranked["auc_low"] > 0.5 and ranked["total_auc"] > 0.85
         assert ranked["precision"] == {"5": 1.0, "10000": None}
         assert ranked["roc"]["tpr"][-1] == 1 and ranked["of"] == found["scored"]
     (words, _, gold) = found["pairs"]
@@ -190,6 +193,21 @@ def test_ratios_find_what_leaked_and_c_says_how_much_more(points, tokenizer, kno
         and words["generations"] == 80
     )
     assert "examples" not in found
+
+
+@pytest.mark.parametrize("found", [1, 2, 4])
+def test_areas_of_few_dialogues_have_intervals_that_cover_the_truth(found):
+    """Of 60 dialogues with two texts, some are flagged whole; scores of a dialogue are alike."""
+    rng = np.random.default_rng(0)
+    clusters = np.repeat(np.arange(60), 2)
+    flags = clusters < found
+    covered = 0
+    for _ in range(100):
+        scores = rng.normal(size=60).repeat(2) + 0.1 * rng.normal(size=120) + 1.2 * flags
+        area = auc(scores[flags], scores[~flags])
+        low, high = area_interval(area, scores, flags, clusters, LIRA)
+        covered += low <= ndtr(1.2 / math.sqrt(2 * 1.01)) <= high
+    assert covered >= 88  # 95 are meant; by draws of dialogues alone 27, 69 and 86
 
 
 def test_a_model_beside_itself_is_one_domain_private_and_its_ratios_tell_nothing(

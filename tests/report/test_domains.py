@@ -213,34 +213,43 @@ def test_each_domain_has_a_row_over_epsilon_and_so_have_all(spec, results):
 
 
 def test_roc_and_precision_are_those_of_the_files(spec, results):
-    grid = np.array(domain_roc(spec, results).axes).reshape(3, 3)
+    grid = np.array(domain_roc(spec, results).axes).reshape(4, 3)
     own = [
         result.attacks["domain_lira AIRLINE"]["ranked"]["classifier"]
         for result in of(results, "nonprivate")
     ]
-    curves = [line for line in grid[0, 1].lines if line.get_color() == COLOUR["nonprivate"]]
-    assert len(curves) == len(own) == 2
-    for line, one in zip(curves, own, strict=True):
-        assert line.get_xdata() == pytest.approx(
-            one["roc"]["fpr"]
-        ) and line.get_ydata() == pytest.approx(one["roc"]["tpr"])
-    (line,) = [line for line in grid[1, 1].lines if line.get_color() == COLOUR["nonprivate"]]
+    (line,) = [line for line in grid[0, 1].lines if line.get_color() == COLOUR["nonprivate"]]
+    assert len(own) == 2
+    for rate, found in zip(line.get_xdata(), line.get_ydata(), strict=True):
+        reached = [
+            max(t for f, t in zip(one["roc"]["fpr"], one["roc"]["tpr"], strict=True) if f <= rate)
+            for one in own
+        ]
+        assert found == pytest.approx(np.mean(reached))
+    (line,) = [line for line in grid[2, 1].lines if line.get_color() == COLOUR["nonprivate"]]
     expected = [np.mean([one["precision"][top] for one in own]) for top in ("10", "50", "100")]
     assert line.get_ydata() == pytest.approx(
         [*expected, np.mean([one["flagged"] / one["of"] for one in own])]
     )
-    area = f"AUC {np.mean([one['auc'] for one in own]):.2f} ["
-    assert any(f"Non-private: {area}" in text.get_text() for text in grid[0, 1].texts)
+    whisker, seeds, mean = [
+        line
+        for line in grid[1, 1].lines
+        if COLOUR["nonprivate"] in (line.get_color(), line.get_markeredgecolor())
+    ]
+    ends = [np.mean([one[end] for one in own]) for end in ("auc_low", "auc_high")]
+    assert whisker.get_xdata() == pytest.approx(ends)
+    assert seeds.get_xdata() == pytest.approx([one["auc"] for one in own])
+    assert mean.get_xdata() == pytest.approx([np.mean([one["auc"] for one in own])])
 
 
 def test_a_ratio_that_cannot_be_told_has_no_curve(spec, results):
-    gold = np.array(domain_roc(spec, results).axes).reshape(3, 3)[0, 2]
+    curves, areas = np.array(domain_roc(spec, results).axes).reshape(4, 3)[:2, 2]
     assert (
         of(results, "domain_only")[0].attacks["domain_lira AIRLINE"]["ranked"]["gold"]["auc"]
         is None
     )
-    assert COLOUR["domain_only"] not in {line.get_color() for line in gold.lines}
-    assert any("One domain only: no curve" in text.get_text() for text in gold.texts)
+    for axes in (curves, areas):
+        assert COLOUR["domain_only"] not in {line.get_color() for line in axes.lines}
 
 
 def test_a_judge_who_finds_nothing_has_no_panels(spec, results):
@@ -253,7 +262,7 @@ def test_a_judge_who_finds_nothing_has_no_panels(spec, results):
         return [changed(result, "domain_lira AIRLINE", edit) for result in results]
 
     found = domain_roc(spec, silenced("gold"))
-    assert len(found.axes) == 6 and not any(
+    assert len(found.axes) == 8 and not any(
         "gold" in axes.get_title(loc="left") for axes in found.axes
     )
     assert "No panels for gold" in " ".join(found.caption.split())
@@ -272,8 +281,8 @@ def test_intervals_of_c_end_where_they_do_or_in_arrows(spec, results, c, low, hi
         ]
 
     edited = changed(of(results, "jft")[0], "domain_lira AIRLINE", edit)
-    axes = np.array(domain_roc(spec, [edited, *of(results, "nonprivate")]).axes).reshape(3, -1)[
-        2, 0
+    axes = np.array(domain_roc(spec, [edited, *of(results, "nonprivate")]).axes).reshape(4, -1)[
+        3, 0
     ]
     assert axes.get_xscale() == "log" and "→ MEDIA" in axes.get_yticklabels()[0].get_text()
     assert (

@@ -32,7 +32,7 @@ from confide.attacks.domains.prompts import read
 from confide.attacks.domains.proportions import ratio
 from confide.attacks.membership.lira import roc
 from confide.attacks.membership.scores import secret_log_probs
-from confide.attacks.statistics.metrics import auc, auc_null, ends
+from confide.attacks.statistics.metrics import auc, auc_interval, auc_null, ends
 from confide.attacks.statistics.scoring import view_of
 from confide.attacks.target import Target
 from confide.errors import InputError
@@ -69,27 +69,28 @@ def precision(scores: np.ndarray, flags: np.ndarray, top: int) -> float | None:
     return float((flags[above].sum() + (top - above.sum()) * flags[tied].mean()) / top)
 
 
-def resampled_auc(
-    scores: np.ndarray, flags: np.ndarray, clusters: np.ndarray, spec: DomainLiraSpec
-) -> tuple[float | None, float | None]:
-    """Percentile interval of the AUC over draws of whole dialogues.
+def area_interval(
+    area: float, scores: np.ndarray, flags: np.ndarray, clusters: np.ndarray, spec: DomainLiraSpec
+) -> tuple[float, float]:
+    """Interval of the AUC over draws of whole dialogues, a percentile interval.
 
-    None where fewer than half of the draws have both kinds of text.
+    It is never narrower than what so few dialogues can tell: where one of them alone is flagged,
+    it is the same one in every draw.
     """
     rng = np.random.default_rng(spec.seed)
-    values = []
     members = [np.flatnonzero(clusters == cluster) for cluster in np.unique(clusters)]
+    values = [area]
     for _ in range(spec.bootstrap):
         picks = rng.integers(len(members), size=len(members))
         rows = np.concatenate([members[pick] for pick in picks])
         flagged = flags[rows]
         if 0 < flagged.sum() < len(rows):
             values.append(auc(scores[rows][flagged], scores[rows][~flagged]))
-    if 2 * len(values) < spec.bootstrap:
-        return None, None
     tail = (1 - spec.confidence) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
-    return float(low), float(high)
+    drawn = np.quantile(values, [tail, 1 - tail])
+    of_each_kind = [len(np.unique(clusters[kind])) for kind in (flags, ~flags)]
+    known = auc_interval(area, *of_each_kind, confidence=spec.confidence)
+    return float(min(drawn[0], known[0])), float(max(drawn[1], known[1]))
 
 
 def told_apart(
@@ -103,8 +104,9 @@ def told_apart(
     if not 0 < flags.sum() < len(flags):
         return metrics | {"auc": None, "reason": "a judge flags all of the texts, or none"}
     for prefix, values in scores.items():
-        metrics[f"{prefix}auc"] = auc(values[flags], values[~flags])
-        metrics |= ends(f"{prefix}auc", resampled_auc(values, flags, clusters, spec))
+        area = auc(values[flags], values[~flags])
+        metrics[f"{prefix}auc"] = area
+        metrics |= ends(f"{prefix}auc", area_interval(area, values, flags, clusters, spec))
     metrics |= ends("auc_null", auc_null(int(flags.sum()), int((~flags).sum())))
     ratios = scores[""]
     return metrics | {

@@ -15,8 +15,8 @@ from confide.output.escaping import figure as shown_words
 from confide.report.figures import style
 from confide.report.figures.domains import judges
 from confide.report.figures.frame import Drawn, Nothing, Shown, figure
-from confide.report.figures.series import Series, group, pooled
-from confide.report.figures.style import BOX, FAINT, INK
+from confide.report.figures.series import Series, group, mark, pooled
+from confide.report.figures.style import FAINT, INK
 from confide.report.results import Json, Result
 from confide.report.seeds import Estimate
 
@@ -32,7 +32,7 @@ def _pairs(result: Result) -> list[Json]:
 
 @figure("Likelihood ratios and domain privacy", _pairs)
 def domain_roc(shown: Shown) -> Drawn:
-    """For each corpus and attack three rows: ROC, precision at k, C of each pair of domains.
+    """For each corpus and attack four rows: ROC, its area, precision at k, C of pairs of domains.
 
     There is a column per judge that finds anything.
     """
@@ -48,24 +48,28 @@ def domain_roc(shown: Shown) -> Drawn:
             f"no text that a model wrote is of another domain, as {', '.join(all_judges)} judge it"
         )
     blocks = [(name, key) for name, results in shown.corpora.items() for key in _keys(results)]
-    drawn, grid = style.panels(style.WIDTH, 0.4 + 7.5 * len(blocks), 3 * len(blocks), len(who))
-    grid = grid.reshape(-1, 3, len(who))
+    heights = [2.5, 1.0 + 0.15 * len(shown.handles()), 2.5, 2.5] * len(blocks)
+    drawn, grid = style.panels(
+        style.WIDTH, 0.4 + sum(heights), len(heights), len(who), height_ratios=heights
+    )
+    grid = grid.reshape(-1, 4, len(who))
     for rows, (name, key) in zip(grid, blocks, strict=True):
         runs = [result for result in all_results if result.corpus == name and key in result.attacks]
         drawn_series = group(runs)
         for column, judge in zip(rows.T, who, strict=True):
             ratios = [(series, _ranked(series, key, judge, gamma)) for series in drawn_series]
             _roc(column[0], ratios)
-            _precision(column[1], ratios)
-            _constants(column[2], drawn_series, key, judge, gamma)
+            _areas(column[1], ratios)
+            _precision(column[2], ratios)
+            _constants(column[3], drawn_series, key, judge, gamma)
             for axes in column:
                 axes.set_title(f"{key.removeprefix(KIND).strip()} prompts, judge: {judge}")
         rows[0, 0].set_ylabel(f"{name}: true positive rate")
-        rows[1, 0].set_ylabel(f"{name}: precision")
+        rows[2, 0].set_ylabel(f"{name}: precision")
     without = "C = 1: no more than a model\nwithout the target's text"
     legend = [
         *shown.handles(),
-        style.entry("guessing (ROC)", **GUESS),
+        style.entry("guessing (ROC, AUC)", **GUESS),
         style.entry(without, color=INK, linewidth=1),
     ]
     silent = [judge for judge in all_judges if judge not in who]
@@ -86,33 +90,38 @@ def _ranked(series: Series, key: str, judge: str, gamma: float) -> list[Json]:
 
 
 def _roc(axes: Axes, ratios: list[tuple[Series, list[Json]]]) -> None:
-    """A curve per run; the areas under them in the corner below guessing."""
-    properties: dict[str, Any] = {"transform": axes.transAxes, "ha": "right", "va": "bottom"}
-    properties |= {"fontsize": 6.6, "bbox": BOX}
+    """A curve per series, the mean over its seeds at each rate of false positives."""
     axes.plot([0, 1], [0, 1], zorder=1, **GUESS)
-    for number, (series, seeds) in enumerate(ratios):
-        for ranked in seeds:
-            fpr = np.array(ranked["roc"]["fpr"])
-            marked = {int(np.abs(fpr - rate).argmin()) for rate in MARKED}
-            marks = series.marks(markevery=sorted(marked), markersize=5)
-            axes.plot(fpr, ranked["roc"]["tpr"], drawstyle="steps-post", **marks)
-        height = 0.02 + 0.055 * (len(ratios) - 1 - number)
-        text = f"{series.label}: {_area(seeds)}"
-        axes.text(0.99, height, text, color=series.look.color, **properties)
+    for series, seeds in ratios:
+        if not seeds:
+            continue
+        curves = [(np.array(seed["roc"]["fpr"]), np.array(seed["roc"]["tpr"])) for seed in seeds]
+        rates = np.unique(np.concatenate([fpr for fpr, _ in curves]))
+        found = [tpr[fpr.searchsorted(rates, "right") - 1] for fpr, tpr in curves]
+        marked = {int(np.abs(rates - rate).argmin()) for rate in MARKED}
+        marks = series.marks(markevery=sorted(marked), markersize=5)
+        axes.plot(rates, np.mean(found, axis=0), drawstyle="steps-post", **marks)
     axes.set_xlim(-0.01, 1.01)
     axes.set_ylim(-0.01, 1.01)
     axes.set_xlabel("false positive rate")
 
 
-def _area(seeds: list[Json]) -> str:
-    """Means of the seeds' areas and of their intervals' ends, where there are any."""
-    if not seeds:
-        return "no curve"
-    areas = [[ranked[f"auc{end}"] for ranked in seeds] for end in ("", "_low", "_high")]
-    if any(None in ends for ends in areas):
-        return f"AUC {sum(areas[0]) / len(seeds):.2f}"
-    mean = pooled(Estimate(*area) for area in zip(*areas, strict=True))
-    return f"AUC {mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]"
+def _areas(axes: Axes, ratios: list[tuple[Series, list[Json]]]) -> None:
+    """The area under the curve of each series, if it has one."""
+    axes.axvline(0.5, zorder=1, **GUESS)
+    for place, (series, seeds) in enumerate(ratios):
+        if seeds:
+            mark(axes, series, _area(seeds), place, markersize=5)
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_ylim(len(ratios) - 0.4, -0.6)
+    axes.set_yticks([])
+    axes.set_xlabel("area under the curve (AUC)")
+
+
+def _area(seeds: list[Json]) -> Estimate:
+    """Means of the seeds' areas and of their intervals' ends."""
+    ends = ("auc", "auc_low", "auc_high")
+    return pooled(Estimate(*(ranked[end] for end in ends)) for ranked in seeds)
 
 
 def _precision(axes: Axes, ratios: list[tuple[Series, list[Json]]]) -> None:
@@ -201,14 +210,15 @@ def _caption(shown: Shown, silent: list[str]) -> str:
         "another domain. Precision: the share of these among the k highest ratios; the last point "
         "is their share among all, which a ratio that knows nothing would have everywhere. A curve "
         "is missing where the judge flags all texts or none, or there is no text. AUC with a 95 % "
-        "interval over draws of dialogues. C: how many times as often the model writes text of the "
-        "target domain as the reference does, with Koopman's 95 % interval; arrows: the interval "
+        "interval over draws of dialogues, no narrower than so few of them can tell. C: how many "
+        "times as often the model writes text of the target domain as the reference does, with "
+        "Koopman's 95 % interval; arrows: the interval "
         "goes on to 0 or ∞; hollow at an edge: C is 0 or ∞; dotted, no mark: neither model wrote "
         "any, so nothing is known of C. An interval wholly above C = 1 shows that text of the "
         "target was learned; one about 1 shows nothing, and none of this is certified. "
         f"{nothing}{_joint(shown.results)}Methods that depend on the policy: simulated miss rate "
         f"γ = {shown.gamma:g}. "
-        f"{shown.averaged('ROC and C: one line per seed; precision: means over them.')}"
+        f"{shown.averaged('C: one line per seed; all else: means over them.')}"
     )
 
 
