@@ -220,9 +220,9 @@ def test_roc_and_precision_are_those_of_the_files(spec, results):
     ]
     (line,) = [line for line in grid[0, 1].lines if line.get_color() == COLOUR["nonprivate"]]
     assert len(own) == 2
-    for rate, found in zip(line.get_xdata(), line.get_ydata(), strict=True):
+    for place, found in zip(line.get_xdata(), line.get_ydata(), strict=True):
         reached = [
-            max(t for f, t in zip(one["roc"]["fpr"], one["roc"]["tpr"], strict=True) if f <= rate)
+            max(t for f, t in zip(one["roc"]["fpr"], one["roc"]["tpr"], strict=True) if f <= place)
             for one in own
         ]
         assert found == pytest.approx(np.mean(reached))

@@ -88,8 +88,8 @@ def area_interval(
             values.append(auc(scores[rows][flagged], scores[rows][~flagged]))
     tail = (1 - spec.confidence) / 2
     drawn = np.quantile(values, [tail, 1 - tail])
-    of_each_kind = [len(np.unique(clusters[kind])) for kind in (flags, ~flags)]
-    known = auc_interval(area, *of_each_kind, confidence=spec.confidence)
+    found, others = (len(np.unique(clusters[kind])) for kind in (flags, ~flags))
+    known = auc_interval(area, found, others, spec.confidence)
     return float(min(drawn[0], known[0])), float(max(drawn[1], known[1]))
 
 
