@@ -97,7 +97,7 @@ def test_plain_text_is_a_corpus_too(tmp_path, capsys, monkeypatch):
 def test_a_pass_is_bounded_in_tokens_so_that_one_long_text_costs_no_more(corpus, monkeypatch):
     assert main(["init", str(corpus)]) == 0
     monkeypatch.chdir(corpus.parent)
-    assert {recipe.physical_tokens for recipe in load().recipes.values()} == {16_384}
+    assert {recipe.physical_tokens for recipe in load().recipes.values()} == {8_192}
 
 
 def test_too_few_documents_of_many_sentences_are_cut_into_these(tmp_path, capsys, monkeypatch):

@@ -11,8 +11,8 @@ SIMULATED = (
     "{ reader: customersim, variant: public, sizes: { train: 1000, valid: 100, test: 100 }, "
     "seed: 2222 }"
 )
-# of a pass over texts, padding included: about a gigabyte for the model here
-PASS_TOKENS = 16_384
+# of a pass over texts, padding included: half a gigabyte for the model here, and as fast as any
+PASS_TOKENS = 8_192
 PAGE = Template("""\
 # One corpus of your own, and what to train on it. Everything here may be changed; `$program -n` \
 says what a change reruns.
