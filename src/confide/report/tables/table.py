@@ -149,7 +149,10 @@ def heading(column: str) -> str:
 
 
 def cell(group: list[Row], column: str) -> str:
-    """The seeds of one experiment in a column: mean and interval, or the mean ends of their own."""
+    """The seeds of one experiment in a column: mean and interval, or the mean ends of their own.
+
+    An interval whose ends are printed alike is left out.
+    """
     rows = [row for row in group if row[column] is not None]
     if not rows:
         return "–"
@@ -160,7 +163,7 @@ def cell(group: list[Row], column: str) -> str:
         return f"[{show(mean)}, {show(high)}]"
     half = half_width(values)
     fewer = f" (n = {len(values)})" if len(values) < len(group) else ""
-    if half == 0:
+    if show(mean - half) == show(mean + half):
         return show(mean) + fewer
     return f"{show(mean)} ± {f'{half:.2g}' if half < 100 else show(half)}{fewer}"
 
