@@ -6,6 +6,7 @@ import pytest
 from edited import claimed, renamed
 
 from confide.report.results import load
+from confide.report.seeds import Estimate
 from confide.report.verdicts import domain
 from confide.report.verdicts.evidence import FAILS, HOLDS, OPEN, PUBLISHED, NotMeasured, Study
 
@@ -60,8 +61,31 @@ def test_leaks_of_every_seed_count(keywords):
             ],
         )
 
-    assert domain.leaks(leaking(None), "d", "k").word == HOLDS
+    assert domain.leaks(leaking(None), "d", "k").word == OPEN  # intervals of few prompts are wide
     assert [domain.leaks(leaking(seed), "d", "k").word for seed in seeds] == [FAILS] * len(seeds)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "word"), [(0.0, 0.04, HOLDS), (0.0, 0.2, OPEN), (0.06, 0.2, FAILS)]
+)
+def test_no_more_leaks_than_a_judge_errs_are_shown_by_intervals_within(
+    keywords, monkeypatch, low, high, word
+):
+    case = domain.Case(0, None, "judge")
+    redacted = Estimate((low + high) / 2, low=low, high=high)
+    monkeypatch.setattr(domain, "_errs", lambda study, case: 0.05)
+    monkeypatch.setattr(
+        domain,
+        "rates",
+        lambda study, name: {
+            case: Estimate(0.5, low=0.4, high=0.6) if name == "d_nonprivate" else redacted
+        },
+    )
+    found = domain.leaks(keywords, "d", "k")
+    assert found.word == word
+    within = 3 if word == HOLDS else 0
+    assert f"of 3 intervals {3 if word == FAILS else 0} above" in found.evidence
+    assert f"{within} within" in found.evidence
 
 
 def test_leaks_without_tokens_that_name_the_domain(keywords):

@@ -29,6 +29,7 @@ from confide.report.verdicts.evidence import (
 JUDGE = "classifier"  # where the paper has RoBERTa
 NOISED = ("redacted", "jft", "schedule")
 SAVED = 0.35  # of JFT's epsilon, as the paper has it
+RARELY = 0.05  # of intervals that may lie on the other side
 
 
 class Case(NamedTuple):
@@ -52,25 +53,29 @@ def rates(study: Study, name: str) -> dict[Case, Estimate]:
 def leaks(study: Study, prefix: str, policy: str) -> Verdict:
     """Leaks of models that were redacted in part against a judge's flags of real text.
 
-    Where not even the model without privacy surely leaks more than a judge errs, its prompts are
-    too few to show anything.
+    They leak no more than it errs where nearly all intervals end within its errors; that few begin
+    beyond them shows nothing. Where not even the model without privacy surely leaks more than a
+    judge errs, its prompts are too few to show anything.
     """
     open_ = rates(study, f"{prefix}_nonprivate")
     base = [share.value for share in open_.values()]
     is_telling = any(share.low > _errs(study, case) for case, share in open_.items())
-    above = 0
+    above = within = 0
     shares = []
     for method in NOISED:
         for case, share in rates(study, f"{prefix}_{policy}_{method}").items():
             above += share.low > _errs(study, case)
+            within += share.high <= _errs(study, case)
             shares.append(share.value)
     before, after = (between(100 * value for value in values) for values in (base, shares))
     evidence = (
         f"leak rates {before} % without privacy, {after} % with the {policy} policy; "
-        f"{above} of {len(shares)} above the judges' false alarms (intervals)"
+        f"of {len(shares)} intervals {above} above the judges' false alarms, {within} within them"
     )
-    inside = above <= 0.05 * len(shares) and max(shares) < max(base)
-    return Verdict(FAILS if not inside else HOLDS if is_telling else OPEN, evidence)
+    if above > RARELY * len(shares) or max(shares) >= max(base):
+        return Verdict(FAILS, evidence)
+    is_shown = is_telling and within >= (1 - RARELY) * len(shares)
+    return Verdict(HOLDS if is_shown else OPEN, evidence)
 
 
 def _errs(study: Study, case: Case) -> float:
