@@ -39,11 +39,11 @@ from confide.types import MASK, SPLITS, Record, Span, SplitName
 KEYS = frozenset(("text", "doc", "author", "domain", "split", "spans"))
 LISTS = frozenset(("spans", "messages"))  # keys whose values are looked at later
 BOM = b"\xef\xbb\xbf"
+WRITTEN_NAME = re.compile(r"synthetic-\d+-\d+")  # of a text that `confide synthesize` writes
 SYNTHETIC = b'{"synthetic":'  # how the first line of what `confide synthesize` writes begins
 # the same, or how a text in such a file begins, once the first line is cut off or lines are mixed
-WRITTEN = re.compile(rb'\{"(?:synthetic":|doc":"synthetic-\d+-\d+")')
+WRITTEN = re.compile(rf'\{{"(?:synthetic":|doc":"{WRITTEN_NAME.pattern}")'.encode())
 WRITTEN_BYTES = 64  # in which either stands
-WRITTEN_NAME = re.compile(r"synthetic-\d+-\d+")  # of a text in such a file
 JSON = (".jsonl", ".json", ".ndjson")
 TABLES = (".csv", ".tsv", ".tab", ".parquet", ".arrow")  # which another reader takes
 AUTOMATIC = "line-"  # how the document name begins where a line gives none; every one is unique

@@ -32,7 +32,7 @@ from confide.attacks.domains.prompts import read
 from confide.attacks.domains.proportions import ratio
 from confide.attacks.membership.lira import roc
 from confide.attacks.membership.scores import secret_log_probs
-from confide.attacks.statistics.metrics import auc, auc_interval, auc_null, ends
+from confide.attacks.statistics.metrics import auc, auc_interval, auc_null, ends, hull
 from confide.attacks.statistics.scoring import view_of
 from confide.attacks.target import Target
 from confide.errors import InputError
@@ -72,7 +72,7 @@ def precision(scores: np.ndarray, flags: np.ndarray, top: int) -> float | None:
 def area_interval(
     area: float, scores: np.ndarray, flags: np.ndarray, clusters: np.ndarray, spec: DomainLiraSpec
 ) -> tuple[float, float]:
-    """Interval of the AUC over draws of whole dialogues, a percentile interval.
+    """Percentile interval of the AUC over draws of whole dialogues.
 
     It is never narrower than what so few dialogues can tell: where one of them alone is flagged,
     it is the same one in every draw.
@@ -87,10 +87,9 @@ def area_interval(
         if 0 < flagged.sum() < len(rows):
             values.append(auc(scores[rows][flagged], scores[rows][~flagged]))
     tail = (1 - spec.confidence) / 2
-    drawn = np.quantile(values, [tail, 1 - tail])
+    drawn = np.quantile(values, [tail, 1 - tail]).tolist()
     found, others = (len(np.unique(clusters[kind])) for kind in (flags, ~flags))
-    known = auc_interval(area, found, others, spec.confidence)
-    return float(min(drawn[0], known[0])), float(max(drawn[1], known[1]))
+    return hull(drawn, auc_interval(area, found, others, spec.confidence))
 
 
 def told_apart(

@@ -23,6 +23,7 @@ from confide.attacks.statistics.metrics import (
     bootstrap,
     calibrated_accuracy,
     ends,
+    hull,
     share_interval,
     tpr_at_fpr,
     tpr_interval,
@@ -58,8 +59,8 @@ def judged(
         ("auc", auc, auc_interval(area, m, n)),
         ("acc_balanced", balanced_accuracy, share_interval(accuracy, min(m, n))),
     ):
-        low, high = bootstrap(metric, inside, outside, repeats, np.random.default_rng(seed))
-        metrics |= ends(name, (min(low, known[0]), max(high, known[1])))
+        drawn = bootstrap(metric, inside, outside, repeats, np.random.default_rng(seed))
+        metrics |= ends(name, hull(drawn, known))
     metrics |= ends("auc_null", auc_null(m, n)) | ends("acc_balanced_null", accuracy_null(m, n))
     metrics["acc_calibrated"] = calibrated_accuracy(inside, outside, np.random.default_rng(seed))
     return {f"{prefix}{key}": value for key, value in metrics.items()}

@@ -65,6 +65,11 @@ def ends(name: str, interval: Sequence[T]) -> dict[str, T]:
     return {f"{name}_low": interval[0], f"{name}_high": interval[1]}
 
 
+def hull(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
+    """The smallest interval in which two others lie."""
+    return min(first[0], second[0]), max(first[1], second[1])
+
+
 def best_threshold(member: np.ndarray, other: np.ndarray) -> float:
     """Score above which to call members for the best balanced accuracy.
 
