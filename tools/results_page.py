@@ -178,11 +178,10 @@ class Results:
 
     def evidence(self, claim: str, words: str) -> str:
         """The number behind some words of a claim's evidence; SystemExit where there is none."""
-        found = re.search(
-            rf"(?<!\w){re.escape(words)} (-?[\d.,]*\d)", self.claim(claim)["evidence"]
-        )
+        evidence = self.claim(claim)["evidence"]
+        found = re.search(rf"(?<!\w){re.escape(words)} (-?[\d.,]*\d)", evidence)
         if found is None:
-            raise SystemExit(f"no number behind {words}: {self.claim(claim)['evidence']}")
+            raise SystemExit(f"no number behind {words}: {evidence}")
         return found[1]
 
     def keep(self) -> None:
