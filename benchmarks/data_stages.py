@@ -3,11 +3,11 @@ thread each.
 
     python benchmarks/data_stages.py --mb 10 100 1000 --threads 1
 
-Disk: about twelve times the text, in $TMPDIR. MB/s are per core: of all processes of a stage, the
-memory is the largest one's. The text is dialogue: about half of the turns are set phrases that
-repeat, half hold random values, so that neither a cache nor its absence is flattered. MB/s counts
-the UTF-8 text of all points, not the JSON around it, per second of processor time, which other
-programs disturb less than the clock.
+Disk: about nine times the text, in $TMPDIR: what no later stage reads is deleted. MB/s are per
+core: of all processes of a stage, the memory is the largest one's. The text is dialogue: about half
+of the turns are set phrases that repeat, half hold random values, so that neither a cache nor its
+absence is flattered. MB/s counts the UTF-8 text of all points, not the JSON around it, per second
+of processor time, which other programs disturb less than the clock.
 """
 
 import os
@@ -272,7 +272,10 @@ def measure(megabytes: float, point: str, threads: int, folder: Path) -> dict[st
     """Run every stage on `megabytes` of text, cut into points, and print a line for each."""
     size = corpus(megabytes, folder)
     results: dict[str, Any] = {}
-    for name, spec, paths in jobs(folder, point):
+    points = 0
+    most = 0.0  # of the disk, after a stage
+    listed = list(jobs(folder, point))
+    for place, (name, spec, paths) in enumerate(listed, 1):
         before = sizes(paths)
         result = alone(name, flags_of(name, spec, paths, threads))
         written = {flag: size for flag, size in sizes(paths).items() if flag not in before}
@@ -288,10 +291,18 @@ def measure(megabytes: float, point: str, threads: int, folder: Path) -> dict[st
             f"{speeds['mb_per_wall_s']:8.1f} MB/s   {result['peak_mb']:6.0f} MB peak",
             flush=True,
         )
-    with open(folder / "points.jsonl", "rb") as lines:
-        points = sum(1 for _ in lines)
-    disk = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
-    return {"megabytes": size, "points": points, "disk_mb": disk, "stages": results}
+        most = max(most, sum(sizes({path.name: path for path in folder.iterdir()}).values()) / 1e6)
+        if name == "split":
+            points = lines_of(paths["output"])
+        later = {path for _, _, read in listed[place:] for path in read.values()}
+        for path in set(folder.iterdir()) - later:
+            path.unlink()
+    return {"megabytes": size, "points": points, "disk_mb": most, "stages": results}
+
+
+def lines_of(path: Path) -> int:
+    with open(path, "rb") as lines:
+        return sum(1 for _ in lines)
 
 
 def main() -> None:

@@ -1,5 +1,7 @@
 """Vectors written in pieces: the bytes of safetensors itself."""
 
+import shutil
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -32,6 +34,20 @@ def test_pieces_give_the_bytes_of_safetensors(tmp_path_factory, types, sizes, me
     )
     assert (folder / "pieces").read_bytes() == (folder / "whole").read_bytes()
     assert {path.name for path in folder.iterdir()} == {"pieces", "whole"}
+
+
+def test_a_vector_leaves_the_disk_before_the_next_one_is_copied(tmp_path, monkeypatch):
+    columns = Columns(tmp_path / "views", {"one": np.uint8, "two": np.uint8, "three": np.uint8})
+    columns.add(one=np.ones(3), two=np.ones(3), three=np.ones(3))
+    still_held = []
+
+    def copy(pieces, out, length):
+        still_held.append(sum(not file.closed for file in columns.files.values()))
+        out.write(pieces.read())
+
+    monkeypatch.setattr(shutil, "copyfileobj", copy)
+    columns.write()
+    assert still_held == [3, 2, 1]
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):

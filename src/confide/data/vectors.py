@@ -31,7 +31,7 @@ class Columns:
             self.files[name].write(np.ascontiguousarray(piece, self.types[name]).data)
 
     def write(self, metadata: dict[str, str] | None = None) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file, whole or not at all, once: the pieces are gone behind it."""
         empty = save({name: np.empty(0, dtype) for name, dtype in self.types.items()}, metadata)
         # safetensors knows in which order vectors stand
         fields = orjson.loads(empty[8:])
@@ -46,5 +46,7 @@ class Columns:
         with atomic(self.path) as temporary, open(temporary, "wb") as out:
             out.write(len(header).to_bytes(8, "little") + header)
             for name in order:
-                self.files[name].seek(0)
-                shutil.copyfileobj(self.files[name], out, 1 << 20)
+                # closed behind its copy: the disk never holds all vectors twice
+                with self.files[name] as pieces:
+                    pieces.seek(0)
+                    shutil.copyfileobj(pieces, out, 1 << 20)
