@@ -8,7 +8,15 @@ from edited import claimed, renamed
 from confide.report.results import load
 from confide.report.seeds import Estimate
 from confide.report.verdicts import domain
-from confide.report.verdicts.evidence import FAILS, HOLDS, OPEN, PUBLISHED, NotMeasured, Study
+from confide.report.verdicts.evidence import (
+    FAILS,
+    HOLDS,
+    ONE_SEED,
+    OPEN,
+    PUBLISHED,
+    NotMeasured,
+    Study,
+)
 
 
 @pytest.fixture
@@ -95,9 +103,15 @@ def test_leaks_without_tokens_that_name_the_domain(keywords):
         return Study(keywords.spec, [replace(r, attacks=own) for r in results])
 
     leaky, quiet = (under("plain_nonprivate", like) for like in ("d_nonprivate", "d_only"))
-    assert domain.without_tokens(leaky, under("dogo_nonprivate", "d_nonprivate")).word == HOLDS
-    assert domain.without_tokens(quiet, under("dogo_nonprivate", "d_nonprivate")).word == HOLDS
+    with_names = under("dogo_nonprivate", "d_nonprivate")
+    assert domain.without_tokens(leaky, with_names).word == HOLDS  # as many: less than twice
+    assert domain.without_tokens(quiet, with_names).word == HOLDS
     assert domain.without_tokens(leaky, under("dogo_nonprivate", "d_only")).word == FAILS
+    single = [r for r in leaky.results if r.run.seed == 0]
+    assert domain.without_tokens(Study(keywords.spec, single), with_names).word == ONE_SEED
+    with pytest.raises(NotMeasured):
+        others = [r for r in with_names.results if r.run.seed != 0]
+        domain.without_tokens(Study(keywords.spec, single), Study(keywords.spec, others))
 
 
 def test_a_saving_that_is_budget_not_used(domain_study):

@@ -23,6 +23,7 @@ from confide.report.verdicts.evidence import (
     below,
     between,
     decide,
+    paired,
     ratios,
 )
 
@@ -258,18 +259,20 @@ def saving(study: Study) -> Verdict:
 
 
 def without_tokens(plain: Study, tokens: Study) -> Verdict:
-    """Leaks of the non-private model with and without tokens that name the domain."""
-    without = rates(plain, "plain_nonprivate")
-    with_names = rates(tokens, "dogo_nonprivate")
-    pairs = [(without[case], share) for case, share in with_names.items() if case in without]
-    much = sum(bare.low > 2 * with_tokens.high for bare, with_tokens in pairs)
-    before = between(100 * bare.value for bare, _ in pairs)
-    after = between(100 * with_tokens.value for _, with_tokens in pairs)
+    """Leaks of the non-private model with and without tokens that name the domain, seed by seed.
+
+    "Slightly higher" is less than twice as many, in the mean over prompts and judges.
+    """
+    bare = _mean_leaks(plain, "plain_nonprivate")
+    named = _mean_leaks(tokens, "dogo_nonprivate")
+    if not bare.keys() & named.keys():
+        raise NotMeasured("leaks of the same seed with and without tokens that name the domain")
+    means = [100 * mean_of(list(each.values())) for each in (bare, named)]
     evidence = (
-        f"non-private leak rates {before} % without tokens, {after} % with them; "
-        f"{much} of {len(pairs)} certainly more than doubled"
+        f"non-private leak rates {show(means[0])} % without tokens, {show(means[1])} % with them"
     )
-    return decide(much == 0, evidence)
+    twice = {seed: 2 * share for seed, share in named.items()}
+    return below([paired(bare, twice)], evidence, far=0.02)
 
 
 def ratio(study: Study, prefix: str) -> Verdict:
