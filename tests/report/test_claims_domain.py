@@ -150,6 +150,13 @@ def test_who_leaks_more_than_a_model_of_one_domain(keywords, monkeypatch):
         return Study(keywords.spec, results)
 
     assert domain.baseline(study(*"llqqqq"), "d", "k").word == HOLDS
+    wide = [
+        replace(r, attacks={key: one | {"keywords_high": 0.9} for key, one in r.attacks.items()})
+        if r.run.name == "d_k_jft"
+        else r
+        for r in study(*"llqqqq").results
+    ]  # whose interval shows nothing
+    assert domain.baseline(Study(keywords.spec, wide), "d", "k").word == OPEN
     assert domain.baseline(study(*"lqqqqq"), "d", "k").word == OPEN
     assert domain.baseline(study(*"lllqqq"), "d", "k").word == FAILS
     assert domain.baseline(study(*"lqqqql"), "d", "k").word == FAILS
@@ -202,6 +209,7 @@ def test_a_schedule_leaks_no_more_than_fine_tuning_twice(keywords):
 
     assert leaking(0.3, 0.1, 0.1).word == HOLDS
     assert leaking(0.3, 0.02, 0.1).word == HOLDS
+    assert leaking(0.3, 0.12, 0.1).word == HOLDS  # a tenth of 0.3 does not count
     assert leaking(0.3, 0.2, 0.1).word == FAILS
     assert leaking(0.1, 0.1, 0.1).word == OPEN  # nothing leaks: no attack could tell
 

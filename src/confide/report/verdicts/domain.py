@@ -31,6 +31,7 @@ JUDGE = "classifier"  # where the paper has RoBERTa
 NOISED = ("redacted", "jft", "schedule")
 SAVED = 0.35  # of JFT's epsilon, as the paper has it
 RARELY = 0.05  # of intervals that may lie on the other side
+NO_MORE = 0.1  # of the leaks without privacy: more than this much more is more
 
 
 class Case(NamedTuple):
@@ -96,7 +97,8 @@ def baseline(study: Study, prefix: str, policy: str) -> Verdict:
     """Which models leak more than one that was trained on the prompts' domain alone.
 
     The paper says: Public and Private do, by the classifier, and what was redacted in part does
-    not. An interval must lie on its side of the baseline's; one on the other side is against it.
+    not. Intervals of the first must lie above the baseline's, and nearly all of the others must end
+    within it. One on the other side is against the claim.
     """
     only = {
         case: share
@@ -124,7 +126,9 @@ def baseline(study: Study, prefix: str, policy: str) -> Verdict:
         values = between(100 * share.value for share, _ in pairs)
         evidence += f"; {name} {values}, surely above it {above[name]} times of {len(pairs)}"
     against = any(under[name] for name in open_) or any(above[name] for name in redacted)
-    is_confirmed = all(above[name] == len(sides[name]) for name in open_)
+    ends = [share.high <= alone.high for name in redacted for share, alone in sides[name]]
+    is_within = sum(ends) >= (1 - RARELY) * len(ends)
+    is_confirmed = is_within and all(above[name] == len(sides[name]) for name in open_)
     return Verdict(FAILS if against else HOLDS if is_confirmed else OPEN, evidence)
 
 
@@ -156,22 +160,27 @@ def _named(study: Study, row: str) -> dict[tuple[str, Case], Estimate]:
 
 
 def comparable(study: Study, prefix: str, first: str, second: str) -> Verdict:
-    """Whether one row leaks no more than another, as far as intervals can tell.
+    """Whether one row leaks no more than another, seed by seed, in the mean of prompts and judges.
 
-    They can where the model without privacy surely leaks more than the second row.
+    A tenth of what the model without privacy leaks does not count as more. That intervals overlap
+    shows nothing: they do where prompts are few. Where that model leaks no more than the second
+    row, leaks tell nothing apart.
     """
-    open_, own, other = (rates(study, f"{prefix}_{name}") for name in ("nonprivate", first, second))
-    pairs = [(own[case], share) for case, share in other.items() if case in own]
-    if not pairs:
-        raise NotMeasured(f"{study.spec.study}: leaks of both {first} and {second}")
-    more = sum(share.low > than.high for share, than in pairs)
-    is_telling = any(open_[case].low > share.high for case, share in other.items() if case in open_)
-    values = [between(100 * pair[place].value for pair in pairs) for place in (0, 1)]
-    evidence = (
-        f"leak rates {values[0]} % ({first}) and {values[1]} % ({second}); "
-        f"surely more {more} times of {len(pairs)}"
+    open_, own, other = (
+        _mean_leaks(study, f"{prefix}_{name}") for name in ("nonprivate", first, second)
     )
-    return Verdict(FAILS if more > 0.05 * len(pairs) else HOLDS if is_telling else OPEN, evidence)
+    seeds = sorted(open_.keys() & own.keys() & other.keys())
+    if not seeds:
+        raise NotMeasured(f"{study.spec.study}: leaks of {first}, {second} and without privacy")
+    differences = [own[seed] - other[seed] - NO_MORE * open_[seed] for seed in seeds]
+    means = [100 * mean_of([each[seed] for seed in seeds]) for each in (own, other, open_)]
+    evidence = (
+        f"mean leak rates {show(means[0])} % ({first}) and {show(means[1])} % ({second}), "
+        f"{show(means[2])} % without privacy, of which a tenth does not count"
+    )
+    if means[2] <= means[1]:
+        return Verdict(OPEN, evidence)
+    return below([differences], evidence, far=0.02)
 
 
 def cheaper(study: Study, first: str, second: str) -> Verdict:
