@@ -16,12 +16,11 @@ from confide.report.figures import style
 from confide.report.figures.domains import judges
 from confide.report.figures.frame import Drawn, Nothing, Shown, figure
 from confide.report.figures.series import Series, group, mark, pooled
-from confide.report.figures.style import FAINT, INK
+from confide.report.figures.style import GUESS, INK
 from confide.report.results import Json, Result
 from confide.report.seeds import Estimate
 
 KIND = "domain_lira"
-GUESS: dict[str, Any] = {"color": FAINT, "linewidth": 1.2, "linestyle": (0, (4, 3))}
 MARKED = (0.1, 0.3, 0.6)  # false positive rates at which a curve has its marker
 
 

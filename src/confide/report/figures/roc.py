@@ -15,13 +15,12 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from confide.report.figures import style
 from confide.report.figures.frame import Drawn, Shown, figure
 from confide.report.figures.series import Series
-from confide.report.figures.style import FAINT, NULL
+from confide.report.figures.style import GUESS, NULL
 from confide.report.results import Result
 
 # prefix of the metrics -> what ranks the secrets
 PANELS = {"": "likelihood ratio (LiRA)", "plain_": "perplexity alone"}
 MARKED = (0.01, 0.03, 0.1, 0.3)  # false positive rates at which a curve has its marker
-GUESS: dict[str, Any] = {"color": FAINT, "linewidth": 1.2, "linestyle": (0, (4, 3))}
 
 
 @figure("Membership at few false alarms", lambda result: result.metric("lira", "roc") is not None)

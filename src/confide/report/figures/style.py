@@ -34,6 +34,8 @@ FAINT = "#8a8a8a"
 NULL = "#e4e4e4"
 DARK = "#555555"
 DOTTED = (0, (1, 1.5))
+# the line that guessing draws
+GUESS: dict[str, Any] = {"color": FAINT, "linewidth": 1.2, "linestyle": (0, (4, 3))}
 # behind words that lie on lines
 BOX = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8}
 ENTRY = 0.2  # inches of a line of the legend
