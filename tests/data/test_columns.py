@@ -1,5 +1,6 @@
 """Vectors written in pieces: the bytes of safetensors itself."""
 
+import io
 import shutil
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from confide.data.partition_files import ORIGINAL, REDACTED
-from confide.data.vectors import Columns
+from confide.data.vectors import Columns, laid, write_whole
 from confide.errors import InputError
 
 
@@ -34,6 +35,36 @@ def test_pieces_give_the_bytes_of_safetensors(tmp_path_factory, types, sizes, me
     )
     assert (folder / "pieces").read_bytes() == (folder / "whole").read_bytes()
     assert {path.name for path in folder.iterdir()} == {"pieces", "whole"}
+
+    lengths = {name: sum(map(len, pieces)) for name, pieces in whole.items()}
+    with laid(folder / "laid", types, lengths, metadata) as vectors:
+        for name, pieces in reversed(whole.items()):  # in any order
+            for piece in pieces:
+                vectors.add(**{name: piece})
+    assert (folder / "laid").read_bytes() == (folder / "whole").read_bytes()
+
+
+@pytest.mark.parametrize(("length", "words"), [(2, "longer"), (4, "shorter")])
+def test_a_vector_of_another_length_than_was_said_leaves_no_file(tmp_path, length, words):
+    lengths = {"one": length, "two": 3}
+    with (
+        pytest.raises(InputError, match=f"one: is {words} than its parts said"),
+        laid(tmp_path / "views", {"one": np.int32, "two": np.uint8}, lengths) as vectors,
+    ):
+        vectors.add(two=np.ones(3), one=np.ones(3))
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_the_system_takes_in_parts_is_written_whole():
+    class Slow(io.BytesIO):
+        def write(self, data):
+            return super().write(data[:3])
+
+    file = Slow()
+    write_whole(file, np.arange(5, dtype=np.int32))
+    write_whole(file, np.empty(0, np.int32))
+    write_whole(file, np.ones(2, np.bool_))
+    assert file.getvalue() == np.arange(5, dtype=np.int32).tobytes() + b"\1\1"
 
 
 def test_a_vector_leaves_the_disk_before_the_next_one_is_copied(tmp_path, monkeypatch):

@@ -4,8 +4,10 @@ redacted.safetensors is all that confidentially redacted training reads; origina
 the text as it was and the gold secrets, for other methods and for evaluation. No torch here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import numpy as np
 import orjson
 from safetensors import SafetensorError, safe_open
 
-from confide.data.vectors import Columns
+from confide.data.vectors import Columns, Laid, laid
 from confide.errors import InputError
 from confide.types import SPLITS, Partition, View
 
@@ -48,11 +50,50 @@ def write_partitions(
     more = LEARNED if part is not None and part.original.learned is not None else {}
     first = Columns(original, ORIGINAL | more)
     second = Columns(redacted, REDACTED | more)
+    domains = _fill(first, second, [] if part is None else chain([part], parts))
+    known_by = {} if share is None else {SHARE: share}
+    first.write(known_by or None)
+    second.write(_metadata(domains) | known_by)
+
+
+def write_gathered(
+    parts: Iterable[Partition],
+    *,
+    originals: Sequence[Path],
+    redacteds: Sequence[Path],
+    original: Path,
+    redacted: Path,
+) -> None:
+    """Write the same from the parts that all shares of the points are, in their order.
+
+    originals, redacteds: their files, which tell how long each vector becomes, so that it is
+    written once
+
+    InputError if a file is corrupt, or of other lengths than its part.
+    """
+    first = [_lengths(path, ORIGINAL) for path in originals]
+    second = [_lengths(path, REDACTED) for path in redacteds]
+    more = LEARNED if LEARNED.keys() <= first[0].keys() else {}
+    named = dict.fromkeys(name for path in redacteds for name in _domains_of(path))
+    metadata = _metadata(tuple(named))
+    with (
+        laid(original, ORIGINAL | more, _added(first)) as ones,
+        laid(redacted, REDACTED | more, _added(second), metadata) as twos,
+    ):
+        if _metadata(_fill(ones, twos, parts)) != metadata:
+            raise InputError("is of other domains than its parts said", file=redacted)
+
+
+def _fill(
+    first: Columns | Laid, second: Columns | Laid, parts: Iterable[Partition]
+) -> tuple[str, ...]:
+    """Add the vectors of all parts to those of both files; the domains, which the last names."""
     domains: tuple[str, ...] = ()
     tokens = [0, 0]  # so far, of either view
     for columns in (first, second):
         columns.add(starts=np.zeros(1, np.int64))
-    while part is not None:
+    parts = iter(parts)
+    while (part := next(parts, None)) is not None:
         views = (part.original, part.redacted)
         domains = part.domains
         for columns, view, before in zip((first, second), views, tokens, strict=True):
@@ -66,10 +107,19 @@ def write_partitions(
         )
         tokens = [before + len(view.ids) for before, view in zip(tokens, views, strict=True)]
         del views, view, part  # a part is gone before the next one is made
-        part = next(parts, None)
-    known_by = {} if share is None else {SHARE: share}
-    first.write(known_by or None)
-    second.write({"domains": orjson.dumps(list(domains)).decode()} | known_by)
+    return domains
+
+
+def _metadata(domains: tuple[str, ...]) -> dict[str, str]:
+    """Of the redacted view's file."""
+    return {"domains": orjson.dumps(list(domains)).decode()}
+
+
+def _added(lengths: Sequence[dict[str, int]]) -> dict[str, int]:
+    """How long each vector becomes where those of several files follow one another."""
+    added = {name: sum(each.get(name, 0) for each in lengths) for name in lengths[0]}
+    added["starts"] -= len(lengths) - 1  # one begins where another ends
+    return added
 
 
 def load_partition(original: Path, redacted: Path) -> Partition:
@@ -175,22 +225,47 @@ def _load(
 
     Those of `optional` are among them where the file has them.
     """
-    try:
-        with safe_open(path, "numpy") as file:
-            names = set(file.keys())
-            metadata = file.metadata() or {}
-            types = types | {name: kind for name, kind in optional.items() if name in names}
-            arrays = {name: file.get_tensor(name) for name in types if name in names}
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from None
-    # These come also of types that numpy does not have.
-    except (SafetensorError, AttributeError, TypeError, ValueError) as error:
-        raise InputError(f"corrupt safetensors file: {str(error)[:200]}", file=path) from None
+    with _opened(path) as file:
+        names = set(file.keys())
+        metadata = file.metadata() or {}
+        types = types | {name: kind for name, kind in optional.items() if name in names}
+        arrays = {name: file.get_tensor(name) for name in types if name in names}
     for name, dtype in types.items():
         _require(name in arrays, path, name, "missing array")
         right = arrays[name].ndim == 1 and arrays[name].dtype == dtype
         _require(right, path, name, f"expected a vector of {np.dtype(dtype)}")
     return arrays, metadata
+
+
+def _lengths(path: Path, types: dict[str, Any]) -> dict[str, int]:
+    """How long the vectors of a file are, by name; InputError where one of `types` is missing."""
+    with _opened(path) as file:
+        names = set(file.keys())
+        shapes = {name: file.get_slice(name).get_shape() for name in names}
+    for name in types:
+        _require(name in shapes, path, name, "missing array")
+    for name, shape in shapes.items():
+        _require(len(shape) == 1, path, name, "expected a vector")
+    return {name: shape[0] for name, shape in shapes.items()}
+
+
+def _domains_of(path: Path) -> tuple[str, ...]:
+    with _opened(path) as file:
+        metadata = file.metadata() or {}
+    return _domains(path, metadata)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """A safetensors file; InputError where it cannot be read, or is none."""
+    try:
+        with safe_open(path, "numpy") as file:
+            yield file
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from None
+    # These come also of types that numpy does not have.
+    except (SafetensorError, AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"corrupt safetensors file: {str(error)[:200]}", file=path) from None
 
 
 def _view(path: Path, arrays: dict[str, np.ndarray], private: str) -> View:

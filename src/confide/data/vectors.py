@@ -1,26 +1,37 @@
 """Vectors that come in pieces, as one safetensors file.
 
-Its bytes are those that safetensors itself would write, had it all at once. Until the file is
-written, each vector lies in a file without a name in its folder, so that none has to fit into
-memory.
+Its bytes are those that safetensors itself would write, had it all at once. None has to fit into
+memory: until the file is written, each vector lies in a file without a name in its folder, or each
+piece goes where it belongs at once, where all lengths are known.
 """
 
 import os
 import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
 from safetensors.numpy import save
 
+from confide.errors import InputError
 from confide.files.io import atomic, unnamed
 
 
-class Columns:
-    """The vectors of one file, by name and type."""
+class Place(NamedTuple):
+    """Bytes of a file, from the first to that behind the last."""
 
-    def __init__(self, path: Path, types: dict[str, Any]):
+    start: int
+    end: int
+
+
+class Columns:
+    """The vectors of one file, by name and type, of any length."""
+
+    def __init__(self, path: Path, types: Mapping[str, Any]):
         self.path = path
         self.types = types
         self.files = {name: unnamed(path.parent) for name in types}
@@ -28,25 +39,91 @@ class Columns:
     def add(self, **pieces: np.ndarray) -> None:
         """Append to some of the vectors."""
         for name, piece in pieces.items():
-            self.files[name].write(np.ascontiguousarray(piece, self.types[name]).data)
+            write_whole(self.files[name], np.ascontiguousarray(piece, self.types[name]))
 
     def write(self, metadata: dict[str, str] | None = None) -> None:
         """Write the file, whole or not at all, once: the pieces are gone behind it."""
-        empty = save({name: np.empty(0, dtype) for name, dtype in self.types.items()}, metadata)
-        # safetensors knows in which order vectors stand
-        fields = orjson.loads(empty[8:])
-        place = 0
-        order = [name for name in fields if name in self.types]
-        for name in order:
-            size = os.fstat(self.files[name].fileno()).st_size
-            fields[name]["shape"] = [size // np.dtype(self.types[name]).itemsize]
-            fields[name]["data_offsets"] = [place, place := place + size]
-        header = orjson.dumps(fields)
-        header += b" " * (-len(header) % 8)
+        lengths = {
+            name: os.fstat(file.fileno()).st_size // np.dtype(self.types[name]).itemsize
+            for name, file in self.files.items()
+        }
+        header, places = layout(self.types, lengths, metadata)
         with atomic(self.path) as temporary, open(temporary, "wb") as out:
-            out.write(len(header).to_bytes(8, "little") + header)
-            for name in order:
+            out.write(header)
+            for name in places:
                 # closed behind its copy: the disk never holds all vectors twice
                 with self.files[name] as pieces:
                     pieces.seek(0)
                     shutil.copyfileobj(pieces, out, 1 << 20)
+
+
+class Laid:
+    """The vectors of one file whose lengths are known; by `laid`."""
+
+    def __init__(self, path: Path, out: FileIO, types: Mapping[str, Any], places: dict[str, Place]):
+        self.path = path
+        self.out = out
+        self.types = types
+        self.left = places  # what is still to be written
+
+    def add(self, **pieces: np.ndarray) -> None:
+        """Append to some of the vectors; InputError where one grows longer than was said."""
+        for name, piece in pieces.items():
+            data = np.ascontiguousarray(piece, self.types[name])
+            start, end = self.left[name]
+            if data.nbytes > end - start:
+                raise InputError("is longer than its parts said", file=self.path, key=name)
+            self.out.seek(start)
+            write_whole(self.out, data)
+            self.left[name] = Place(start + data.nbytes, end)
+
+
+@contextmanager
+def laid(
+    path: Path,
+    types: Mapping[str, Any],
+    lengths: Mapping[str, int],
+    metadata: dict[str, str] | None = None,
+) -> Iterator[Laid]:
+    """A file to which vectors of these lengths are added, whole at the end or not there at all.
+
+    InputError where one is shorter or longer in the end.
+    """
+    header, places = layout(types, lengths, metadata)
+    with atomic(path) as temporary, open(temporary, "wb", buffering=0) as out:
+        out.write(header)
+        vectors = Laid(path, out, types, places)
+        yield vectors
+        for name, place in vectors.left.items():
+            if place.start != place.end:
+                raise InputError("is shorter than its parts said", file=path, key=name)
+
+
+def write_whole(file: FileIO, vector: np.ndarray) -> None:
+    """Write all bytes of a vector: the system takes 2 GiB at once, and says how many it took."""
+    left = vector.view(np.uint8).data
+    while len(left):
+        left = left[file.write(left) :]
+
+
+def layout(
+    types: Mapping[str, Any], lengths: Mapping[str, int], metadata: dict[str, str] | None
+) -> tuple[bytes, dict[str, Place]]:
+    """What stands before the vectors of a file, and where each one stands, in their order."""
+    empty = save({name: np.empty(0, dtype) for name, dtype in types.items()}, metadata)
+    # safetensors knows in which order vectors stand
+    fields = orjson.loads(empty[8:])
+    within = {}
+    end = 0
+    for name in fields:
+        if name not in types:
+            continue
+        start, end = end, end + lengths[name] * np.dtype(types[name]).itemsize
+        fields[name]["shape"] = [lengths[name]]
+        fields[name]["data_offsets"] = [start, end]
+        within[name] = Place(start, end)
+    header = orjson.dumps(fields)
+    header += b" " * (-len(header) % 8)
+    before = 8 + len(header)
+    places = {name: Place(before + start, before + end) for name, (start, end) in within.items()}
+    return len(header).to_bytes(8, "little") + header, places

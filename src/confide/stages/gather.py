@@ -6,7 +6,7 @@ What it writes is, byte for byte, what one job would have written of all points.
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from confide.data.partition_files import load_share, write_partitions
+from confide.data.partition_files import load_share, write_gathered
 from confide.data.partitioning import Part, joined
 from confide.errors import InputError
 from confide.files.io import read_object
@@ -32,7 +32,13 @@ def gather(
         counts = f"{len(originals)}, {len(redacteds)} and {len(owners)}"
         raise InputError(f"expected as many files of each kind, not {counts}", key="originals")
     shares = list(zip(originals, redacteds, owners, strict=True))
-    write_partitions(joined(parts(shares), {}), original, redacted)
+    write_gathered(
+        joined(parts(shares), {}),
+        originals=originals,
+        redacteds=redacteds,
+        original=original,
+        redacted=redacted,
+    )
 
 
 def parts(shares: Sequence[tuple[Path, Path, Path]]) -> Iterator[Part]:
