@@ -31,7 +31,6 @@ CORES = 16  # of a node
 MEMORY_GB = 64.0  # of a node
 DISK_MB_PER_S = 2000.0  # of the file system of all nodes
 WRITES = {"plant": 0.3}  # share of a stage's time that is one thread's, which writes
-HELD = 4.0  # gigabytes of memory for each of a share's text, where shares are put together
 # The graph: each stage with those that come before it. Stages of one job; those that have a job
 # for each share; and what puts the shares of a stage together.
 WHOLE: dict[str, tuple[str, ...]] = {
@@ -126,7 +125,6 @@ def jobs(stages: dict[str, Any], megabytes: float, shares: int, threads: int) ->
             name,
             seconds=cost["seconds"] * megabytes,
             moved_mb=cost["moved"] * megabytes,
-            memory_gb=1 + HELD * megabytes / 1000 / shares,
             needs=parts_of(shared, shares),
         )
 

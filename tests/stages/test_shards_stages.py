@@ -6,12 +6,17 @@ import os
 import signal
 from pathlib import Path
 
+import numpy as np
 import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 
-from confide.data.partition_files import load_partition, load_share
+from confide.data import vectors
+from confide.data.gathering import share_of
+from confide.data.partition_files import load_partition
 from confide.errors import InputError
 from confide.files import buckets, shards
 from confide.policies import POLICIES
@@ -324,6 +329,87 @@ def test_shares_of_conversations_of_which_only_answers_are_learned(corpus):
     assert shared == {name: whole[name] for name in shared}
 
 
+def test_shares_are_put_together_piece_by_piece(corpus, monkeypatch):
+    monkeypatch.setattr(shards, "SIZE", 500)
+    monkeypatch.setattr(vectors, "PIECE", 7)  # entries
+    whole = chain(corpus, 1)
+    shared = in_shares(corpus, 3)
+    assert shared == {name: whole[name] for name in shared}
+
+
+def first_starts_late(vector: np.ndarray) -> None:
+    vector[0] = 1
+
+
+def falls(vector: np.ndarray) -> None:
+    vector[1] = vector[-1] + 1
+
+
+def last_ends_early(vector: np.ndarray) -> None:
+    vector[-1] -= 1
+
+
+def is_below(vector: np.ndarray) -> None:
+    vector[-1] = -2
+
+
+def is_beyond(vector: np.ndarray) -> None:
+    vector[-1] = 100
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "change", "message"),
+    [
+        ("originals", "ids", is_below, "ids: a token has no number below 0"),
+        ("redacteds", "starts", first_starts_late, "starts: does not cut the token ids"),
+        ("redacteds", "starts", falls, "starts: does not cut the token ids"),
+        ("originals", "starts", last_ends_early, "starts: does not cut the token ids"),
+        ("redacteds", "split", is_beyond, "split: index out of range"),
+        ("redacteds", "domain", is_below, "domain: index out of range"),
+        ("redacteds", "domain", is_beyond, "domain: there are 2 names"),
+        ("redacteds", "copy", None, "copy: expected .* entries"),
+        ("originals", "secret", None, "secret: expected .* entries"),
+        ("originals", "learned", np.zeros(0, np.bool_), "learned: expected .* entries"),
+    ],
+)
+def test_a_share_whose_vectors_do_not_fit_is_refused(
+    corpus, monkeypatch, file, name, change, message
+):
+    """`change`: of a vector, None to shorten it, or one that is added."""
+    monkeypatch.setattr(shards, "SIZE", 500)
+    in_shares(corpus, 2)
+    path = corpus / f"{file}-2-of-2"
+    arrays = load_file(path)
+    if change is None:
+        arrays[name] = arrays[name][:-1]
+    elif isinstance(change, np.ndarray):
+        arrays[name] = change
+    else:
+        change(arrays[name])
+    with safe_open(path, "numpy") as content:
+        metadata = content.metadata()
+    save_file(arrays, path, metadata)
+    before = (corpus / "original").read_bytes()
+    with pytest.raises(InputError, match=f"{file}-2-of-2: {message}"):
+        gathered(corpus, 2)
+    assert (corpus / "original").read_bytes() == before
+
+
+def test_a_share_of_which_only_answers_are_learned_goes_with_no_other(corpus, monkeypatch):
+    monkeypatch.setattr(shards, "SIZE", 500)
+    in_shares(corpus, 2)
+    for name in ("originals", "redacteds"):
+        path = corpus / f"{name}-2-of-2"
+        with safe_open(path, "numpy") as content:
+            metadata = content.metadata()
+        arrays = load_file(path)
+        save_file(arrays | {"learned": np.ones(len(arrays["ids"]), np.bool_)}, path, metadata)
+    with pytest.raises(
+        InputError, match="originals-2-of-2: learned: is in some of the files alone"
+    ):
+        gathered(corpus, 2)
+
+
 @pytest.mark.parametrize("count", range(1, 9))
 @pytest.mark.parametrize("size", [1, 150, 10**6])
 def test_each_range_falls_to_one_share(corpus, monkeypatch, count, size):
@@ -345,7 +431,7 @@ def test_words_that_are_no_share_are_refused(corpus, share):
 @pytest.mark.parametrize(
     ("kind", "content", "message"),
     [
-        ("owners-2-of-2", ["u"], "names 1 owners, and the share has more"),
+        ("owners-2-of-2", ["u"], "there are 1 names, and the share has more"),
         ("owners-1-of-2", {"u": 0}, "owners: expected a list of names"),
         ("owners-1-of-2", b'["u"]', "owners: is missing"),
         ("owners-1-of-2", b"[", "malformed JSON"),
@@ -443,7 +529,7 @@ def test_a_share_is_taken_for_no_partition_and_a_partition_for_no_share(corpus, 
     whole = corpus / "original", corpus / "redacted"
     load_partition(*whole)
     with pytest.raises(InputError, match="original: share: is no share of the points"):
-        load_share(*whole)
+        share_of(*whole, corpus / "owners-1-of-2")
 
 
 def gathered(folder: Path, count: int) -> None:

@@ -1,4 +1,4 @@
-"""Vectors that come in pieces, as one safetensors file.
+"""Vectors that are written and read in pieces, as one safetensors file.
 
 Its bytes are those that safetensors itself would write, had it all at once. None has to fit into
 memory: until the file is written, each vector lies in a file without a name in its folder, or each
@@ -15,10 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from confide.errors import InputError
-from confide.files.io import atomic, unnamed
+from confide.files.io import atomic, readable, unnamed
+
+PIECE = 1 << 20  # entries that are read at once
 
 
 class Place(NamedTuple):
@@ -106,13 +109,79 @@ def write_whole(file: FileIO, vector: np.ndarray) -> None:
         left = left[file.write(left) :]
 
 
+class Stored:
+    """The vectors of a file; by `stored`."""
+
+    def __init__(
+        self,
+        path: Path,
+        types: Mapping[str, Any],
+        places: dict[str, Place],
+        metadata: dict[str, str],
+    ):
+        self.path = path
+        self.types = types
+        self.places = places
+        self.metadata = metadata
+        self.lengths = {
+            name: (place.end - place.start) // np.dtype(types[name]).itemsize
+            for name, place in places.items()
+        }
+
+    def whole(self, name: str) -> np.ndarray:
+        """A vector (L,)."""
+        return self._read(name, first=0, count=self.lengths[name])
+
+    def pieces(self, name: str) -> Iterator[np.ndarray]:
+        """A vector in pieces, of PIECE entries but for the last one."""
+        length = self.lengths[name]
+        for first in range(0, length, PIECE):
+            yield self._read(name, first=first, count=min(PIECE, length - first))
+
+    def _read(self, name: str, first: int, count: int) -> np.ndarray:
+        dtype = np.dtype(self.types[name])
+        place = self.places[name].start + first * dtype.itemsize
+        with readable(self.path), open(self.path, "rb") as file:
+            vector = np.fromfile(file, dtype, count, offset=place)
+        if len(vector) != count:
+            raise InputError("was cut off while it was read", file=self.path, key=name)
+        return vector
+
+
+def stored(path: Path, types: Mapping[str, Any], optional: Mapping[str, Any]) -> Stored:
+    """The vectors that `types` names, and those of `optional` that a file has.
+
+    InputError if it cannot be read, is corrupt, or lacks one, or has one of another type.
+    """
+    with readable(path):
+        try:
+            with safe_open(path, "numpy") as file:  # checks the header against the file
+                metadata = file.metadata() or {}
+        except SafetensorError as error:
+            message = f"corrupt safetensors file: {str(error)[:200]}"
+            raise InputError(message, file=path) from None
+        with open(path, "rb") as content:
+            size = int.from_bytes(content.read(8), "little")
+            fields = orjson.loads(content.read(size))
+    types = dict(types) | {name: kind for name, kind in optional.items() if name in fields}
+    expected = fields_of(types, None)
+    places = {}
+    for name, dtype in types.items():
+        if name not in fields:
+            raise InputError("missing array", file=path, key=name)
+        field = fields[name]
+        if field["dtype"] != expected[name]["dtype"] or len(field["shape"]) != 1:
+            raise InputError(f"expected a vector of {np.dtype(dtype)}", file=path, key=name)
+        start, end = field["data_offsets"]
+        places[name] = Place(8 + size + start, 8 + size + end)
+    return Stored(path, types, places, metadata)
+
+
 def layout(
     types: Mapping[str, Any], lengths: Mapping[str, int], metadata: dict[str, str] | None
 ) -> tuple[bytes, dict[str, Place]]:
     """What stands before the vectors of a file, and where each one stands, in their order."""
-    empty = save({name: np.empty(0, dtype) for name, dtype in types.items()}, metadata)
-    # safetensors knows in which order vectors stand
-    fields = orjson.loads(empty[8:])
+    fields = fields_of(types, metadata)
     within = {}
     end = 0
     for name in fields:
@@ -127,3 +196,9 @@ def layout(
     before = 8 + len(header)
     places = {name: Place(before + start, before + end) for name, (start, end) in within.items()}
     return len(header).to_bytes(8, "little") + header, places
+
+
+def fields_of(types: Mapping[str, Any], metadata: dict[str, str] | None) -> dict[str, Any]:
+    """The header of a file whose vectors are empty: safetensors knows their order and types."""
+    empty = save({name: np.empty(0, dtype) for name, dtype in types.items()}, metadata)
+    return orjson.loads(empty[8:])

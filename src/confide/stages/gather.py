@@ -3,13 +3,12 @@
 What it writes is, byte for byte, what one job would have written of all points.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from confide.data.partition_files import load_share, write_gathered
-from confide.data.partitioning import Part, joined
+from confide.data.gathering import Share, share_of, write_gathered
+from confide.data.partition_files import SHARE
 from confide.errors import InputError
-from confide.files.io import read_object
 
 
 def gather(
@@ -26,48 +25,27 @@ def gather(
 
     InputError if a file is corrupt, if the files of a share do not belong together, or if one share
     is missing, stands there twice, or was made of something else than the others.
-    Memory: the largest share, and the names of owners.
+    Memory: a few million entries, and the names of owners.
     """
     if not originals or not len(originals) == len(redacteds) == len(owners):
         counts = f"{len(originals)}, {len(redacteds)} and {len(owners)}"
         raise InputError(f"expected as many files of each kind, not {counts}", key="originals")
-    shares = list(zip(originals, redacteds, owners, strict=True))
-    write_gathered(
-        joined(parts(shares), {}),
-        originals=originals,
-        redacteds=redacteds,
-        original=original,
-        redacted=redacted,
-    )
+    files = zip(originals, redacteds, owners, strict=True)
+    shares = [share_of(*of_share) for of_share in files]
+    check_all(shares)
+    write_gathered(shares, original, redacted)
 
 
-def parts(shares: Sequence[tuple[Path, Path, Path]]) -> Iterator[Part]:
-    """Each share, by its files; InputError unless they are all that there are, in their order."""
-    of_first = ""  # what it was made of
-    for number, (original, redacted, owners) in enumerate(shares, 1):
-        part, share = part_of(original, redacted, owners)
-        place, _, made_of = share.partition(" ")
+def check_all(shares: Sequence[Share]) -> None:
+    """InputError unless they are all shares that there are, in their order, of one whole."""
+    _, _, of_first = shares[0].known_by.partition(" ")
+    for number, share in enumerate(shares, 1):
+        place, _, made_of = share.known_by.partition(" ")
         expected = f"{number}-of-{len(shares)}"
+        file = share.original.path
         if place != expected:
             message = f"expected the share {expected}"
-            raise InputError(message, file=original, key="share", value=place)
-        of_first = of_first or made_of
+            raise InputError(message, file=file, key=SHARE, value=place)
         if made_of != of_first:
-            message = f"was not made of what {shares[0][0]} was made of: make both again"
-            raise InputError(message, file=original, key="share")
-        yield part
-        del part  # before the next one is read
-
-
-def part_of(original: Path, redacted: Path, owners: Path) -> tuple[Part, str]:
-    """A share with the names of its owners, and what it is known by."""
-    partition, share = load_share(original, redacted)
-    said = read_object(owners, "owners", "share")
-    if said["share"] != share:
-        raise InputError(f"is of another share than {original}", file=owners, key="share")
-    names = said["owners"]
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InputError("expected a list of names", file=owners, key="owners")
-    if len(partition.owner) and partition.owner.max() >= len(names):
-        raise InputError(f"names {len(names)} owners, and the share has more", file=owners)
-    return Part(partition, tuple(names)), share
+            message = f"was not made of what {shares[0].original.path} was made of: make both again"
+            raise InputError(message, file=file, key=SHARE)
