@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 from edited import claimed, renamed
 
+from confide.attacks.domains.judges import GOLD
+from confide.report.figures.domains import judges
 from confide.report.results import load
 from confide.report.seeds import Estimate
 from confide.report.verdicts import domain
@@ -71,6 +73,11 @@ def test_leaks_of_every_seed_count(keywords):
 
     assert domain.leaks(leaking(None), "d", "k").word == OPEN  # intervals of few prompts are wide
     assert [domain.leaks(leaking(seed), "d", "k").word for seed in seeds] == [FAILS] * len(seeds)
+
+
+def test_the_judge_of_secrets_is_no_judge_of_domains(keywords):
+    judged = {case.judge for case in domain.rates(keywords, "d_nonprivate")}
+    assert judged == set(judges(keywords.results)) - {GOLD} != set(judges(keywords.results))
 
 
 @pytest.mark.parametrize(

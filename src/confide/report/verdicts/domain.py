@@ -7,6 +7,7 @@ import math
 from itertools import product
 from typing import NamedTuple
 
+from confide.attacks.domains.judges import GOLD
 from confide.report.figures.domains import Question, false_alarms, judges, questions, rate
 from confide.report.seeds import Estimate, mean_of
 from confide.report.tables.table import show
@@ -43,11 +44,14 @@ class Case(NamedTuple):
 
 
 def rates(study: Study, name: str) -> dict[Case, Estimate]:
-    """Leak rates of a row, by seed, prompts and judge."""
+    """Leak rates of a row, by seed, prompts and judge of domains.
+
+    The one that looks for secrets is no judge of the paper's, and never errs.
+    """
     leaked = {}
     for result in study.runs(name):
         for question, judge in product(questions([result]), judges([result])):
-            if (share := rate(result, question, judge)) is not None:
+            if judge != GOLD and (share := rate(result, question, judge)) is not None:
                 leaked[Case(result.run.seed, question, judge)] = share
     return leaked
 
