@@ -1,7 +1,7 @@
 """A quality of models over epsilon: a logarithmic axis, and panels of their own for 0 and infinity.
 
 Epsilons of different meaning (relation, unit, delta) never share an axis: each meaning has its own
-row of three panels. So are drawn CRT Figure 2 (perplexity over Bayesian epsilon) and Selective-DP
+row of panels. So are drawn CRT Figure 2 (perplexity over Bayesian epsilon) and Selective-DP
 Figure 5 (over the epsilon of a caught secret).
 """
 
@@ -17,6 +17,7 @@ from confide.report.results import Meaning, Result
 from confide.report.seeds import Estimate
 
 APART = (0, math.inf)  # epsilons with no place on the axis
+WIDTHS = {0.0: 0.16, None: 1.0, math.inf: 0.2}  # of panels by epsilon, None for finite ones
 CAUGHT = "secret_caught"  # name of the claim
 
 
@@ -52,10 +53,21 @@ class Row(NamedTuple):
 
 
 def rows_of(height: float, rows: list[Row]) -> tuple[Drawing, Any]:
-    """A figure with the rows, and its axes (rows, 3): zero, finite, infinite."""
-    drawn, grid = panels(WIDTH, height, len(rows), 3, sharey="row", width_ratios=(0.16, 1, 0.2))
-    for line, row in zip(grid, rows, strict=True):
-        _draw(line, row)
+    """A figure with the rows, and its axes (rows, up to 3): zero, finite, infinite.
+
+    Where no row has a model with an epsilon of 0, or none of infinity, that panel is left out.
+    """
+    last = {track.last.epsilon for row in rows for track in row.tracks}
+    widths = {
+        epsilon: width for epsilon, width in WIDTHS.items() if epsilon is None or epsilon in last
+    }
+    ratios = list(widths.values())
+    drawn, grid = panels(WIDTH, height, len(rows), len(widths), sharey="row", width_ratios=ratios)
+    below = [*rows[1:], None]
+    for line, row, next_row in zip(grid, rows, below, strict=True):
+        _draw(dict(zip(widths, line, strict=True)), row)
+        if next_row is not None and next_row.epsilon == row.epsilon:
+            line[list(widths).index(None)].set_xlabel("")  # said once, below the last of them
     return drawn, grid
 
 
@@ -97,11 +109,10 @@ def caught_point(runs: list[Result], ppl: Value) -> Point | None:
     return Point(epsilon.value, value) if epsilon and value else None
 
 
-def _draw(line: Any, row: Row) -> None:
+def _draw(line: dict[float | None, Axes], row: Row) -> None:
+    """`line`: panels by epsilon, None for finite ones."""
     tracks = row.tracks
-    zero, finite, infinite = line
-    _aside(zero, [track for track in tracks if track.last.epsilon == 0])
-    _aside(infinite, [track for track in tracks if track.last.epsilon == math.inf])
+    finite = line[None]
     inside = [track for track in tracks if track.last.epsilon not in APART]
     final = all(len(track.points) == 1 for track in inside)
     for track in tracks:
@@ -111,9 +122,17 @@ def _draw(line: Any, row: Row) -> None:
         elif not track.hollow:
             look = track.series.look
             across = {"color": look.color, "linestyle": look.line, "linewidth": 0.9, "alpha": 0.7}
-            for axes in line:
+            for axes in line.values():
                 axes.axhline(track.last.ppl.value, **across)
-    plain_log(zero, "y")
+    for epsilon, axes in line.items():
+        if epsilon is not None:
+            _aside(axes, [track for track in tracks if track.last.epsilon == epsilon])
+            axes.set_title(f"ε = {'∞' if epsilon else '0'}", loc="center")
+            axes.set_xlim(-1, 1)
+            axes.set_xticks([])
+            axes.set_facecolor("#f7f7f7")
+    first = next(iter(line.values()))
+    plain_log(first, "y")
     if inside and final:
         _by_value(finite, inside)
     elif inside:
@@ -122,12 +141,7 @@ def _draw(line: Any, row: Row) -> None:
     else:
         finite.set_xticks([])
     finite.set_title(f"{row.name}: 0 < ε < ∞")
-    for axes, title in ((zero, "ε = 0"), (infinite, "ε = ∞")):
-        axes.set_title(title, loc="center")
-        axes.set_xlim(-1, 1)
-        axes.set_xticks([])
-        axes.set_facecolor("#f7f7f7")
-    zero.set_ylabel(row.quality)
+    first.set_ylabel(row.quality)
     finite.set_xlabel(row.epsilon)
 
 
@@ -145,12 +159,13 @@ def _by_value(axes: Axes, tracks: list[Track]) -> None:
 
     A logarithmic axis would draw what was calibrated to one epsilon at several.
     """
-    groups: dict[int, list[Track]] = {}
-    for track in sorted(tracks, key=lambda track: track.last.epsilon):
-        groups.setdefault(round(math.log(track.last.epsilon, 1.01)), []).append(track)
-    for place, group in enumerate(groups.values()):
+    by_epsilon: dict[int, list[Track]] = {}
+    for track in tracks:
+        by_epsilon.setdefault(round(math.log(track.last.epsilon, 1.01)), []).append(track)
+    groups = [group for _, group in sorted(by_epsilon.items())]
+    for place, group in enumerate(groups):
         _aside(axes, group, middle=2.0 * place)
-    names = [f"{group[0].last.epsilon:.3g}" for group in groups.values()]
+    names = [f"{group[0].last.epsilon:.3g}" for group in groups]
     axes.set_xticks([2.0 * place for place in range(len(names))], names)
     axes.set_xlim(-1, 2 * len(names) - 1)
 
