@@ -227,6 +227,29 @@ def data_stages() -> Iterator[str]:
     yield from table(("stage", *(POINTS[point] for point in largest)), rows)
 
 
+def ten_gigabytes() -> Iterator[str]:
+    """Every stage once on the largest corpus that was run as a whole."""
+    found = load("ten_gigabytes")
+    if found is None:
+        return
+    ((case,),) = (sizes.values() for sizes in found["cases"].values())
+    minutes = sum(row["wall_seconds"] for row in case["stages"].values()) / 60
+    yield from (
+        "### Ten gigabytes, run",
+        "",
+        "`python benchmarks/data_stages.py --mb 10000 --point dialogue --output "
+        f"ten_gigabytes.json`, {hardware(found)}, which other programs kept busy at first. "
+        f"{case['points'] / 1e6:.1f} million dialogues, {case['megabytes']:,.0f} MB, one thread: "
+        f"{minutes:.0f} minutes, at most {case['disk_mb'] / 1000:.0f} GB of disk between stages:",
+        "",
+    )
+    rows = [
+        (name, f"{row['wall_seconds']:.0f}", f"{row['mb_per_cpu_s']:.1f}", f"{row['peak_mb']:.0f}")
+        for name, row in case["stages"].items()
+    ]
+    yield from table(("stage", "seconds", "MB/s on one core", "MB of memory"), rows)
+
+
 def prices() -> Iterator[str]:
     """What more text costs, by stage."""
     found = load("prices")
@@ -350,6 +373,7 @@ def page() -> str:
         *synthesis(),
         *selective(),
         *data_stages(),
+        *ten_gigabytes(),
         *prices(),
         *versions(),
         *plan(),
