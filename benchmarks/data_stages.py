@@ -270,6 +270,8 @@ def sizes(paths: dict[str, Path]) -> dict[str, int]:
 
 def measure(megabytes: float, point: str, threads: int, folder: Path) -> dict[str, Any]:
     """Run every stage on `megabytes` of text, cut into points, and print a line for each."""
+    from confide.files.io import count_lines
+
     size = corpus(megabytes, folder)
     results: dict[str, Any] = {}
     points = 0
@@ -291,18 +293,13 @@ def measure(megabytes: float, point: str, threads: int, folder: Path) -> dict[st
             f"{speeds['mb_per_wall_s']:8.1f} MB/s   {result['peak_mb']:6.0f} MB peak",
             flush=True,
         )
-        most = max(most, sum(sizes({path.name: path for path in folder.iterdir()}).values()) / 1e6)
+        most = max(most, sum(path.stat().st_size for path in folder.iterdir()) / 1e6)
         if name == "split":
-            points = lines_of(paths["output"])
+            points = count_lines(paths["output"], 0, paths["output"].stat().st_size)
         later = {path for _, _, read in listed[place:] for path in read.values()}
         for path in set(folder.iterdir()) - later:
             path.unlink()
     return {"megabytes": size, "points": points, "disk_mb": most, "stages": results}
-
-
-def lines_of(path: Path) -> int:
-    with open(path, "rb") as lines:
-        return sum(1 for _ in lines)
 
 
 def main() -> None:

@@ -7,24 +7,22 @@ from pathlib import Path
 import numpy as np
 
 from confide.data.partition_files import (
+    BELOW_0,
     LEARNED,
     ORIGINAL,
+    OUT_OF_RANGE,
     REDACTED,
     SHARE,
+    UNCUT,
+    both,
     domains_in,
-    of_both,
     require,
     with_domains,
 )
-from confide.data.vectors import Laid, Stored, laid, stored
+from confide.data.vectors import Laid, Stored, laid
 from confide.errors import InputError
 from confide.files.io import read_object
 from confide.types import SPLITS
-
-# As long as a file's token ids; the others are as long as there are points.
-OF_TOKENS = ({"private", "secret", "learned"}, {"private_tokens", "learned"})
-OUT_OF_RANGE = "index out of range"
-UNCUT = "does not cut the token ids into points"
 
 
 @dataclass(frozen=True)
@@ -38,18 +36,13 @@ class Share:
     owners: tuple[str, ...]
     owners_file: Path
 
-    @property
-    def points(self) -> int:
-        """How many points it has."""
-        return self.redacted.lengths["starts"] - 1
-
 
 def share_of(original: Path, redacted: Path, owners: Path) -> Share:
     """A share by its files, whose vectors are as long as they have to be.
 
     InputError if one is corrupt or is of no share, or if they are of different shares.
     """
-    first, second = (stored(path, types, LEARNED) for path, types in of_both(original, redacted))
+    first, second = both(original, redacted)
     require(SHARE in first.metadata, original, SHARE, "is no share of the points")
     known_by = first.metadata[SHARE]
     message = f"is of another share than {original}"
@@ -60,16 +53,7 @@ def share_of(original: Path, redacted: Path, owners: Path) -> Share:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InputError("expected a list of names", file=owners, key="owners")
     domains = domains_in(redacted, second.metadata)
-    share = Share(first, second, known_by, domains, tuple(names), owners)
-    for file, of_tokens in zip((first, second), OF_TOKENS, strict=True):
-        for name, length in file.lengths.items():
-            if name == "ids":
-                continue
-            expected = share.points + (name == "starts")
-            if name in of_tokens:
-                expected = file.lengths["ids"]
-            require(length == expected, file.path, name, f"expected {expected} entries")
-    return share
+    return Share(first, second, known_by, domains, tuple(names), owners)
 
 
 def write_gathered(shares: Sequence[Share], original: Path, redacted: Path) -> None:
@@ -80,10 +64,10 @@ def write_gathered(shares: Sequence[Share], original: Path, redacted: Path) -> N
     """
     firsts = [share.original for share in shares]
     seconds = [share.redacted for share in shares]
-    more = {name: kind for name, kind in LEARNED.items() if name in firsts[0].types}
-    for file in (*firsts, *seconds):
-        alike = all((name in file.types) == (name in more) for name in LEARNED)
-        require(alike, file.path, "learned", "is in some of the files alone")
+    more = LEARNED if "learned" in firsts[0].types else {}
+    for file in firsts:
+        is_alike = ("learned" in file.types) == ("learned" in more)
+        require(is_alike, file.path, "learned", "is in some of the files alone")
     domains = numbered(name for share in shares for name in share.domains)
     owners = numbered(name for share in shares for name in share.owners)
     with (
@@ -128,7 +112,7 @@ def added(files: Sequence[Stored]) -> dict[str, int]:
 def add_points(target: Laid, file: Stored, tokens: int) -> None:
     """Add a view's token ids, and where its points end behind so many tokens of other shares."""
     for piece in file.pieces("ids"):
-        require(piece.min() >= 0, file.path, "ids", "a token has no number below 0")
+        require(piece.min() >= 0, file.path, "ids", BELOW_0)
         target.add(ids=piece)
     last = 0
     for number, piece in enumerate(file.pieces("starts")):

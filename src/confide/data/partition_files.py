@@ -7,12 +7,11 @@ the text as it was and the gold secrets, for other methods and for evaluation. N
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import orjson
 
-from confide.data.vectors import Columns, stored
+from confide.data.vectors import Columns, Stored, stored
 from confide.errors import InputError
 from confide.types import SPLITS, Partition, View
 
@@ -28,7 +27,12 @@ REDACTED = {
     "owner": np.int32,
 }
 LEARNED = {"learned": np.bool_}  # of both files, where some tokens alone are scored
+# As long as a file's token ids; the others are as long as there are points.
+OF_TOKENS = ({"private", "secret", "learned"}, {"private_tokens", "learned"})
 SHARE = "share"  # key of the metadata of a file that holds a share of the points alone
+OUT_OF_RANGE = "index out of range"
+UNCUT = "does not cut the token ids into points"
+BELOW_0 = "a token has no number below 0"
 
 
 def write_partitions(
@@ -81,40 +85,22 @@ def load_partition(original: Path, redacted: Path) -> Partition:
 
     InputError if one is corrupt or holds a share alone, or if their shapes do not fit together.
     """
-    files = [stored(path, types, LEARNED) for path, types in of_both(original, redacted)]
+    files = both(original, redacted)
     for file in files:
         message = "is a share of the points: confide gather puts all of them together"
         require(SHARE not in file.metadata, file.path, SHARE, message)
     first, second = ({name: file.whole(name) for name in file.types} for file in files)
     count = len(second["starts"]) - 1
-    require(
-        ("learned" in first) == ("learned" in second),
-        redacted,
-        "learned",
-        "is in one of the two files alone",
-    )
-    require(
-        len(first["starts"]) - 1 == count,
-        original,
-        "starts",
-        "number of points differs between the two files",
-    )
-    for name in ("private", "copy", "split", "domain", "owner"):
-        require(len(second[name]) == count, redacted, name, f"expected {count} entries")
     domains = domains_in(redacted, files[1].metadata)
     for name, most in (("domain", len(domains)), ("owner", count)):
         least, largest = (int(second[name].min()), int(second[name].max())) if count else (-1, -1)
-        require(least >= -1 and largest < most, redacted, name, "index out of range")
-    require(
-        count == 0 or int(second["split"].max()) < len(SPLITS),
-        redacted,
-        "split",
-        "index out of range",
-    )
+        require(least >= -1 and largest < most, redacted, name, OUT_OF_RANGE)
+    is_known = count == 0 or int(second["split"].max()) < len(SPLITS)
+    require(is_known, redacted, "split", OUT_OF_RANGE)
     return Partition(
         original=_view(original, first, "private"),
         redacted=_view(redacted, second, "private_tokens"),
-        secret=_same_length(original, first, "secret"),
+        secret=first["secret"],
         private=second["private"],
         copy=second["copy"],
         split=second["split"],
@@ -124,9 +110,25 @@ def load_partition(original: Path, redacted: Path) -> Partition:
     )
 
 
-def of_both(original: Path, redacted: Path) -> tuple[tuple[Path, dict[str, Any]], ...]:
-    """Each file with the types of what every partition has there."""
-    return (original, ORIGINAL), (redacted, REDACTED)
+def both(original: Path, redacted: Path) -> tuple[Stored, Stored]:
+    """The two files of a partition, or of a share of one, whose vectors are not read yet.
+
+    InputError if one is corrupt, or if their lengths do not fit together.
+    """
+    first = stored(original, ORIGINAL, LEARNED)
+    second = stored(redacted, REDACTED, LEARNED)
+    points = second.lengths["starts"] - 1
+    message = "number of points differs between the two files"
+    require(first.lengths["starts"] - 1 == points, original, "starts", message)
+    for file, of_tokens in zip((first, second), OF_TOKENS, strict=True):
+        for name, length in file.lengths.items():
+            if name in ("ids", "starts"):
+                continue
+            expected = file.lengths["ids"] if name in of_tokens else points
+            require(length == expected, file.path, name, f"expected {expected} entries")
+    is_in_both = ("learned" in first.types) == ("learned" in second.types)
+    require(is_in_both, redacted, "learned", "is in one of the two files alone")
+    return first, second
 
 
 def check_vocabulary(partition: Partition, size: int, original: Path, redacted: Path) -> None:
@@ -166,20 +168,9 @@ def _view(path: Path, arrays: dict[str, np.ndarray], private: str) -> View:
         and starts[-1] == len(ids)
         and not (np.diff(starts) < 0).any()
     )
-    require(bool(ordered), path, "starts", "does not cut the token ids into points")
-    require(not len(ids) or int(ids.min()) >= 0, path, "ids", "a token has no number below 0")
-    learned = _same_length(path, arrays, "learned") if "learned" in arrays else None
-    return View(ids, starts, _same_length(path, arrays, private), learned)
-
-
-def _same_length(path: Path, arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
-    require(
-        len(arrays[name]) == len(arrays["ids"]),
-        path,
-        name,
-        f"expected {len(arrays['ids'])} entries",
-    )
-    return arrays[name]
+    require(bool(ordered), path, "starts", UNCUT)
+    require(not len(ids) or int(ids.min()) >= 0, path, "ids", BELOW_0)
+    return View(ids, starts, arrays[private], arrays.get("learned"))
 
 
 def domains_in(path: Path, metadata: dict[str, str]) -> tuple[str, ...]:

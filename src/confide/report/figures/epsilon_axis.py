@@ -61,13 +61,15 @@ def rows_of(height: float, rows: list[Row]) -> tuple[Drawing, Any]:
     widths = {
         epsilon: width for epsilon, width in WIDTHS.items() if epsilon is None or epsilon in last
     }
-    ratios = list(widths.values())
-    drawn, grid = panels(WIDTH, height, len(rows), len(widths), sharey="row", width_ratios=ratios)
+    drawn, grid = panels(
+        WIDTH, height, len(rows), len(widths), sharey="row", width_ratios=list(widths.values())
+    )
     below = [*rows[1:], None]
     for line, row, next_row in zip(grid, rows, below, strict=True):
-        _draw(dict(zip(widths, line, strict=True)), row)
+        axes = dict(zip(widths, line, strict=True))
+        _draw(axes, row)
         if next_row is not None and next_row.epsilon == row.epsilon:
-            line[list(widths).index(None)].set_xlabel("")  # said once, below the last of them
+            axes[None].set_xlabel("")  # said once, below the last of them
     return drawn, grid
 
 

@@ -130,9 +130,9 @@ def baseline(study: Study, prefix: str, policy: str) -> Verdict:
         values = between(100 * share.value for share, _ in pairs)
         evidence += f"; {name} {values}, surely above it {above[name]} times of {len(pairs)}"
     against = any(under[name] for name in open_) or any(above[name] for name in redacted)
-    ends = [share.high <= alone.high for name in redacted for share, alone in sides[name]]
-    is_within = sum(ends) >= (1 - RARELY) * len(ends)
-    is_confirmed = is_within and all(above[name] == len(sides[name]) for name in open_)
+    within = [share.high <= alone.high for name in redacted for share, alone in sides[name]]
+    most_within = sum(within) >= (1 - RARELY) * len(within)
+    is_confirmed = most_within and all(above[name] == len(sides[name]) for name in open_)
     return Verdict(FAILS if against else HOLDS if is_confirmed else OPEN, evidence)
 
 
@@ -278,14 +278,12 @@ def without_tokens(plain: Study, tokens: Study) -> Verdict:
     """
     bare = _mean_leaks(plain, "plain_nonprivate")
     named = _mean_leaks(tokens, "dogo_nonprivate")
-    if not bare.keys() & named.keys():
-        raise NotMeasured("leaks of the same seed with and without tokens that name the domain")
+    over_twice = paired(bare, {seed: 2 * share for seed, share in named.items()})
     means = [100 * mean_of(list(each.values())) for each in (bare, named)]
     evidence = (
         f"non-private leak rates {show(means[0])} % without tokens, {show(means[1])} % with them"
     )
-    twice = {seed: 2 * share for seed, share in named.items()}
-    return below([paired(bare, twice)], evidence, far=0.02)
+    return below([over_twice], evidence, far=0.02)
 
 
 def ratio(study: Study, prefix: str) -> Verdict:
