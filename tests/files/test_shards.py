@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from confide.errors import InputError
 from confide.files import shards
 from confide.files.buckets import Offsets
-from confide.files.io import Range, count_lines, dump_lines, line_number, read_jsonl, read_lines
-from confide.files.rows import stretch
+from confide.files.io import Range, count_lines, line_number, read_lines
 
 
 @given(
@@ -47,20 +46,6 @@ def test_shards_may_be_parts_of_the_usual_size(tmp_path, monkeypatch):
     path.write_bytes(b"12345678\n" * 9)
     assert [cut.start for cut in shards.shards(path)] == [0, 45]
     assert [cut.start for cut in shards.shards(path, parts=4)] == [0, 18, 36, 54, 72]
-
-
-@given(
-    st.lists(st.integers(1, 5), max_size=12),
-    st.lists(st.integers(0, 70), min_size=2, max_size=2).map(sorted),
-)
-def test_a_stretch_is_what_a_scan_finds(tmp_path_factory, steps, ends):
-    path = tmp_path_factory.mktemp("t") / "found"
-    places = np.cumsum(steps).tolist()
-    path.write_bytes(dump_lines({"at": place} for place in places))
-    found = [row["at"] for row in read_jsonl(stretch(path, Range(path, *ends)))]
-    assert found == [
-        place for place in places if place < ends[1] and (ends[0] <= place or not ends[0])
-    ]
 
 
 @given(

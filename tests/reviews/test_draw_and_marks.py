@@ -1,13 +1,13 @@
 """Which texts are drawn, and which files of marks are taken: never ones that somebody chose."""
 
 import numpy as np
-import orjson
 import pytest
 from toy import begun, by_a_person, corpus, edited, finished
 
 from confide.errors import InputError
 from confide.reviews.draw import STRATA, Wanted, draw_sample, words_of
 from confide.reviews.marks import Marks, load, marked, sample_of, save
+from tests import beside
 
 TEXTS = [
     *[f"my code is {100000 + n} and I am N{n}" for n in range(40)],
@@ -41,7 +41,7 @@ def test_the_lot_hangs_on_the_text_the_policy_the_seed_and_the_number(files, tmp
     assert first == keys(files, 40, 0, None)
     assert first != keys(files, 40, 1, None)
     assert set(keys(files, 41, 0, None)) - set(first) and set(first) - set(keys(files, 41, 0, None))
-    files["spans"].write_bytes(files["spans"].read_bytes() + b"\n")  # another policy
+    replaced(files["spans"], b"1.0", b"0.5")  # another policy
     assert first != keys(files, 40, 0, None)
 
 
@@ -59,7 +59,8 @@ def test_later_copies_other_splits_and_planted_points_are_not_drawn(tmp_path):
     files = corpus(tmp_path, ["N1 here", "N1 here", "N2 there", "N3"], {2: "test"})
     lines = files["points"].read_bytes().replace(b'"d3:0"', b'"canary-0-0:0"')
     files["points"].write_bytes(lines)
-    files["spans"].write_bytes(b"")
+    beside.write(files["spans"], [], files["points"])
+    beside.write(files["copies"], beside.read(files["copies"]), files["points"])
     assert [text.key for text in draw_sample(Wanted(10, 0, None), **files).texts] == ["d0:0"]
 
 
@@ -74,7 +75,7 @@ def test_what_was_masked_before_is_neither_found_nor_missed(tmp_path):
     ]
     findings[0]["spans"] = [[1, 5, "code", 1.0]]
     findings[1]["spans"] = [[0, 9, "code", 1.0]]
-    files["spans"].write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in findings))
+    beside.write(files["spans"], findings, files["points"])
     sample = draw_sample(Wanted(20, 0, None), **files)
     assert sum(len(text.found) for text in sample.texts) == 1
     assert {text.key: text.room(None) for text in sample.texts}["d1:0"] == 1
@@ -110,6 +111,13 @@ def test_marks_are_of_whole_words_that_are_not_masked(files):
     assert text.room(None) == 7 and text.room(2) == 2  # all words but for the code
 
 
+def replaced(path, old, new):
+    """The file with the first of some bytes replaced by as many others."""
+    before = path.read_bytes()
+    assert old in before and len(old) == len(new)
+    path.write_bytes(before.replace(old, new, 1))
+
+
 def test_a_file_holds_offsets_and_no_text(files, tmp_path):
     path = tmp_path / "review.json"
     review, sample = finished(files, path)
@@ -123,9 +131,9 @@ def test_a_file_holds_offsets_and_no_text(files, tmp_path):
 def test_a_review_of_other_text_or_another_policy_is_refused(files, tmp_path):
     path = tmp_path / "review.json"
     review, _ = finished(files, path)
-    for name in ("points", "spans"):
+    for name, old, new in (("points", b'"doc":"d0"', b'"doc":"e0"'), ("spans", b"1.0", b"0.5")):
         before = files[name].read_bytes()
-        files[name].write_bytes(before + b"\n")
+        replaced(files[name], old, new)
         with pytest.raises(
             InputError, match=rf"review.json: {name}: is not the digest of .*{name}"
         ):

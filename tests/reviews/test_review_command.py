@@ -157,6 +157,8 @@ def test_a_review_is_gone_on_with_as_it_was_drawn(project, monkeypatch, capsys, 
     status, said = typed(monkeypatch, capsys, [], "--dataset", project, "--size", "12")
     assert status == 2 and "size = 12: was 10 when this review began" in said
     points = tmp_path / "data/work" / project / "points.jsonl"
-    points.write_bytes(points.read_bytes() + b"\n")
+    before = points.read_bytes()
+    letter = before.index(b'"text":"') + len(b'"text":"')
+    points.write_bytes(before[:letter] + b"~" + before[letter + 1 :])
     status, said = typed(monkeypatch, capsys, [], "--dataset", project)
     assert status == 2 and "it is a review of other text or another policy" in said

@@ -4,12 +4,13 @@ import re
 
 import orjson
 
-from confide.files.io import write_json
+from confide.files.io import write_json, write_jsonl
 from confide.policies import covered
 from confide.provenance.terms import terms
 from confide.reviews.draw import OTHER, Wanted, draw_sample, words_of
 from confide.reviews.marks import VERSION, Marks, Review, marked, save
 from confide.specs import RedactSpec, TextSpec
+from tests import beside
 from tests.terms import TEXT
 
 CODE = RedactSpec(
@@ -39,10 +40,11 @@ def corpus(folder, texts, splits=None):
         if split == "train" and text in seen:
             copies.append({"key": key, "at": 0})
         seen |= {text} if split == "train" else set()
-    files = {"points": points, "spans": spans, "copies": copies}
-    for name, rows in files.items():
-        (folder / name).write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
-    return {name: folder / name for name in files}
+    files = {name: folder / name for name in ("points", "spans", "copies")}
+    write_jsonl(files["points"], points)
+    beside.write(files["spans"], spans, files["points"])
+    beside.write(files["copies"], copies, files["points"])
+    return files
 
 
 def begun(files, **given):

@@ -32,6 +32,7 @@ from confide.stages.split import split
 from confide.stages.tokenizer import tokenizer
 from confide.stages.train import train
 from confide.text.tokenizer import load
+from tests import beside
 from tests.chat_templates import chat_words
 from tests.families import folder_of
 from tests.stages.test_train import outputs
@@ -94,7 +95,7 @@ def test_from_messages_to_a_model(tmp_path: Path) -> None:
     data = load_partition(at["original"], at["redacted"])
     words = load(at["tokenizer"])
     points = list(read_jsonl(at["points"]))
-    copies = {one["key"] for one in read_jsonl(at["copies"])}
+    copies = {one["key"] for one in beside.read(at["copies"])}
     assert sum(not key.startswith("canary") for key in copies) == 4
     for index, point in enumerate(points):
         for view, masked in ((data.original, False), (data.redacted, True)):

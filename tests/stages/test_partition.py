@@ -3,7 +3,6 @@ backend's offsets.
 """
 
 import numpy as np
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,12 +10,14 @@ from hypothesis import strategies as st
 from confide.data import partitioning
 from confide.data.partition_files import load_partition
 from confide.errors import InputError
+from confide.files.io import write_jsonl
 from confide.policies import redacted_text
 from confide.specs import PartitionSpec
 from confide.stages.partition import partition
 from confide.text.fakes import value_of
 from confide.text.tokenizer import packed, save, train_bpe
 from confide.types import MASK, Span
+from tests import beside
 
 TOKENIZER = train_bpe(["call me at 12 or 345, please", "my name's Ann Lee", "café 😀 ok"] * 5, 300)
 
@@ -43,12 +44,9 @@ def finding(index, *spans, conservative=True):
 
 def run(folder, points, copies=(), findings=(), **spec):
     folder.mkdir(exist_ok=True)
-    for name, rows in (
-        ("p", points),
-        ("c", [{"key": f"d:{index}"} for index in copies]),
-        ("s", findings),
-    ):
-        (folder / name).write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    write_jsonl(folder / "p", points)
+    beside.write(folder / "c", [{"key": f"d:{index}"} for index in copies], folder / "p")
+    beside.write(folder / "s", findings, folder / "p")
     save(TOKENIZER, folder / "t")
     places = {
         "points": "p",

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +17,7 @@ from confide.data.partition_files import load_partition
 from confide.data.partitioning import Raw
 from confide.data.redaction import finder_of
 from confide.errors import InputError
-from confide.files.io import read_json, read_jsonl, write_jsonl
+from confide.files.io import read_json, write_jsonl
 from confide.policies import hidden, merged_masks, merged_ranges, moved, redacted_text
 from confide.specs import DedupSpec, PartitionSpec, RecallSpec, RedactSpec
 from confide.stages.dedup import dedup
@@ -27,6 +26,7 @@ from confide.stages.recall import recall
 from confide.stages.redact import redact
 from confide.text.tokenizer import save, train_bpe
 from confide.types import MASK, Partition
+from tests import beside
 from tests.terms import TEXT
 
 TOKENIZER = train_bpe(["call me at 12 or 345, please", "café 😀 ok"] * 5, 300, ["<|end|>"])
@@ -102,13 +102,10 @@ def test_turns_move_with_the_text(case: Any, merge: bool) -> None:
 
 
 def files(folder: Path, points: list[dict[str, Any]], spans: list[Any], copies: list[int]) -> Any:
-    rows = {
-        "points": points,
-        "copies": [{"key": points[index]["key"]} for index in copies],
-        "spans": spans,
-    }
-    for name, some in rows.items():
-        (folder / name).write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in some))
+    write_jsonl(folder / "points", points)
+    later = [{"key": points[index]["key"]} for index in copies]
+    beside.write(folder / "copies", later, folder / "points")
+    beside.write(folder / "spans", spans, folder / "points")
     save(TOKENIZER, folder / "tokenizer")
     names = ("points", "copies", "spans", "tokenizer", "original", "redacted")
     return {name: folder / name for name in names}
@@ -239,7 +236,7 @@ def test_conversations_of_one_text_and_other_turns_are_no_copies(tmp_path: Path)
     ]
     write_jsonl(tmp_path / "points", (point._asdict() for point in points))
     dedup(DedupSpec(), points=tmp_path / "points", output=tmp_path / "copies")
-    assert [row["key"] for row in read_jsonl(tmp_path / "copies")] == ["d:2"]
+    assert [row["key"] for row in beside.read(tmp_path / "copies")] == ["d:2"]
     redact(REDACT, points=tmp_path / "points", output=tmp_path / "spans")
     recalled = RecallSpec(text=TEXT, redact=REDACT, reads=[])
     recall(

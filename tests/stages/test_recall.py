@@ -14,10 +14,11 @@ from scipy.stats import binomtest
 from confide.dp.accounting.bounds import clopper_pearson
 from confide.errors import InputError
 from confide.files import buckets, columns, shards
-from confide.files.io import read_json
+from confide.files.io import read_json, write_jsonl
 from confide.policies import covered
 from confide.specs import ReadSpec, RecallSpec
 from confide.stages.recall import recall
+from tests import beside
 from tests.terms import TEXT
 
 
@@ -110,8 +111,8 @@ SPEC = RecallSpec(text=TEXT, redact=REDACT, reads=READS, confidence=0.9)
 def run(tmp_path, points=POINTS, findings=FINDINGS):
     rows = [dict(zip(("key", "text", "split", "gold"), point, strict=True)) for point in points]
     rows = [row | {"owner": OWNERS.get(row["key"])} for row in rows]
-    for name, lines in (("p", rows), ("s", findings)):
-        (tmp_path / name).write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    write_jsonl(tmp_path / "p", rows)
+    beside.write(tmp_path / "s", findings, tmp_path / "p")
     recall(SPEC, points=tmp_path / "p", spans=tmp_path / "s", output=tmp_path / "recall.json")
     return read_json(tmp_path / "recall.json")
 
@@ -265,7 +266,8 @@ def test_labels_that_are_no_secrets_do_not_count(tmp_path):
 
 def write_secrets(folder, count):
     """Points that each hold a secret of their own, as `split` writes them, and findings."""
-    points = findings = b""
+    points = b""
+    findings = []
     for number in range(count):
         point = {
             "key": f"d{number}:0",
@@ -284,9 +286,9 @@ def write_secrets(folder, count):
             "at": len(points),
         }
         points += orjson.dumps(point) + b"\n"
-        findings += orjson.dumps(finding) + b"\n"
+        findings.append(finding)
     (folder / "p").write_bytes(points)
-    (folder / "s").write_bytes(findings)
+    beside.write(folder / "s", findings, folder / "p")
 
 
 def test_memory_does_not_grow_with_the_secrets(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from confide.errors import InputError
 from confide.policies import POLICIES
 from confide.specs import RedactSpec
 from confide.stages.redact import redact
+from tests import beside
 
 LETTERS = {"kind": "regex", "patterns": {"letter": "[a-z]"}}
 DIGITS = {"kind": "regex", "patterns": {"number": r"\d+"}}
@@ -25,7 +26,7 @@ def run(tmp_path, texts, **spec):
         points=points,
         output=tmp_path / "s.jsonl",
     )
-    rows = [orjson.loads(line) for line in (tmp_path / "s.jsonl").read_bytes().splitlines()]
+    rows = beside.read(tmp_path / "s.jsonl")
     for row in rows:
         assert points.read_bytes()[row.pop("at") :].startswith(b'{"key":"%s"' % row["key"].encode())
     return rows

@@ -1,7 +1,6 @@
 """Points, copies and findings as JSON lines of declared types, and a merge-join of them."""
 
 import math
-import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -14,16 +13,7 @@ from msgspec.json import Decoder
 
 from confide.errors import InputError
 from confide.files import jsons
-from confide.files.io import (
-    LONGEST,
-    Range,
-    line_from,
-    line_number,
-    parsed_line,
-    read_jsonl,
-    read_lines,
-    readable,
-)
+from confide.files.io import Range, line_number, read_lines
 
 Spans = list[tuple[int, int, str, float]]  # start, end, label, score
 # Types of the fields of points and packed files; other fields may hold anything.
@@ -138,51 +128,6 @@ def _refused(error: Exception, source: Path | Range, at: int) -> InputError:
 def _wrong(message: str, source: Path | Range, at: int, name: str | None = None) -> InputError:
     path = source.path if isinstance(source, Range) else source
     return InputError(message, file=path, line=line_number(path, at), key=name)
-
-
-def stretch(path: Path, points: Range) -> Range:
-    """Where the lines of a file of findings lie that belong to a range of the points.
-
-    Each line names the byte of its point, "at".
-
-    The stretches of adjoining ranges adjoin, so that no line is passed over, whatever order the
-    lines are in.
-    """
-    end = None if points.end is None else _first(path, points.end)
-    return Range(path, _first(path, points.start), end)
-
-
-def _first(path: Path, at: int) -> int:
-    """Byte of the first line that belongs to a point at `at` or later; by bisection."""
-    if at == 0:
-        return 0
-    with readable(path), open(path, "rb") as file:
-        low = 0
-        high = os.fstat(file.fileno()).st_size
-        while low < high:
-            middle = (low + high) // 2
-            place = line_from(file, middle)
-            if _point(path, place, file.readline(LONGEST)) < at:
-                low = middle + 1
-            else:
-                high = middle
-        return line_from(file, low)
-
-
-def _point(path: Path, place: int, line: bytes) -> float:
-    """Byte of the point that a line, which begins at `place`, belongs to; infinite after the last.
-
-    Blank lines are passed over.
-    """
-    if line.isspace():
-        row = next(read_jsonl(Range(path, place)), {"at": math.inf})
-    elif not line:
-        return math.inf
-    else:
-        row = parsed_line(line, path, place)
-    if not isinstance(row.get("at"), int | float):
-        raise InputError("missing field", file=path, line=line_number(path, place), key="at")
-    return row["at"]
 
 
 class Join(Generic[Keyed]):

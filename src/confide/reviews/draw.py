@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from confide.errors import InputError
-from confide.files.io import sha256
+from confide.files.io import Range, sha256
 from confide.files.rows import Copy, Found, Join, read_rows
+from confide.files.shards import shards
+from confide.files.stretches import stretch
 from confide.policies import covered, hidden
 from confide.policies.words import LETTER, UNSPACED
 from confide.text.masked import is_masked
@@ -132,9 +134,14 @@ def texts(points: Path, spans: Path, copies: Path) -> Iterator[Text]:
 
     What a policy finds in a text that was masked before is not counted: it is no secret.
     """
-    findings = Join(Found, spans)
-    copied_keys = Join(Copy, copies)
-    for key, text, split in read_rows(points, "key", "text", "split"):
+    for shard in shards(points):
+        yield from _texts_of(shard, spans, copies)
+
+
+def _texts_of(shard: Range, spans: Path, copies: Path) -> Iterator[Text]:
+    findings = Join(Found, stretch(spans, shard))
+    copied_keys = Join(Copy, stretch(copies, shard))
+    for key, text, split in read_rows(shard, "key", "text", "split"):
         copy = copied_keys.take(key)
         finding = findings.take(key)
         if split != "train" or copy is not None or is_planted_key(key):

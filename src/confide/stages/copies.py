@@ -10,10 +10,13 @@ from confide.files import shared_digests
 from confide.files.buckets import within
 from confide.files.io import size_of, write_pieces
 from confide.files.shards import of_share, shards
+from confide.files.stretches import closing
 
 
 def copies(*, points: Path, digests: Path, repeats: list[Path], share: str, output: Path) -> None:
     """Write one line {"key", "at"} per later copy in the train split, in file order.
+
+    A line closes what is said of each shard.
 
     digests: what `confide digests` wrote of this share; repeats: what `confide repeats` wrote of
     each share, in their order; share: such as 2-of-8
@@ -26,4 +29,6 @@ def copies(*, points: Path, digests: Path, repeats: list[Path], share: str, outp
     shared_digests.check_key(digested, parts[0])
     runs = digested.runs() + [run for part in parts for run in part.runs()]
     own_shards = of_share(shards(points), share)
-    write_pieces(output, (lines(within(runs, shard), shard) for shard in own_shards))
+    write_pieces(
+        output, (lines(within(runs, shard), shard) + closing(shard) for shard in own_shards)
+    )

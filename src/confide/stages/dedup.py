@@ -10,6 +10,7 @@ from confide.data.copies import WARNING, lines, records
 from confide.files.buckets import Offsets, repeats
 from confide.files.io import Range, write_pieces
 from confide.files.shards import scatter, shards
+from confide.files.stretches import closing
 from confide.output.escaping import warn
 from confide.specs import DedupSpec
 from confide.text.digests import digest
@@ -18,7 +19,7 @@ from confide.text.digests import digest
 def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> None:
     """Write one line {"key", "at"} per later copy in the train split, in file order.
 
-    "at" is the byte at which its line begins.
+    "at" is the byte at which its line begins. A line closes what is said of each shard.
 
     Guarantees: the key of the digests exists only in memory; no text is written, and digests under
     that key only in files without a name while the stage runs.
@@ -32,4 +33,4 @@ def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> N
 
 def later_lines(later: Offsets, shard: Range) -> bytes:
     """Lines of the output for a shard of the points."""
-    return lines(later.within(shard), shard)
+    return lines(later.within(shard), shard) + closing(shard)

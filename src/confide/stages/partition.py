@@ -14,8 +14,9 @@ from confide.data.partition_files import write_partitions
 from confide.data.partitioning import Part, Raw, builder, joined, remembering, rows
 from confide.files import columns
 from confide.files.io import Range, sha256, size_of, write_json
-from confide.files.rows import Copy, Found, Join, read_rows, stretch
+from confide.files.rows import Copy, Found, Join, read_rows
 from confide.files.shards import no_collection, of_share, scatter, shards
+from confide.files.stretches import stretch
 from confide.specs import PartitionSpec
 from confide.text.tokenizer import load
 

@@ -34,8 +34,9 @@ from confide.files.buckets import KEYED, Buckets, Offsets, later_places
 from confide.files.columns import Points
 from confide.files.io import Range, size_of, write_json
 from confide.files.jsons import JsonObject
-from confide.files.rows import Found, Join, located_rows, stretch
+from confide.files.rows import Found, Join, located_rows
 from confide.files.shards import scatter, shards
+from confide.files.stretches import stretch
 from confide.policies import covered
 from confide.provenance.terms import read_before, terms
 from confide.specs import RecallSpec

@@ -17,6 +17,7 @@ from confide.files import arrays, columns
 from confide.files.io import Range, dump_lines, write_pieces
 from confide.files.rows import located_rows
 from confide.files.shards import no_collection, of_share, scatter, shards
+from confide.files.stretches import closing
 from confide.output.escaping import warn
 from confide.specs import RedactSpec
 
@@ -34,7 +35,8 @@ def redact(
 
     That is a span or a conservative hit; lines are in file order.
 
-    "at" is the byte of the points' file at which the point begins.
+    "at" is the byte of the points' file at which the point begins. A line closes what is said of
+    each shard, so that a file that was cut short does not pass for one that had less to say.
 
     share: of the points, such as 2-of-8; the files of all shares, one after the other, are the
     file of all points
@@ -47,9 +49,10 @@ def redact(
     def pieces() -> Iterator[bytes]:
         nonlocal failures
         ranges = of_share(shards(points), share)
-        for lines, failed in scatter(lambda: finder_in(spec), ranges, threads):
+        found = scatter(lambda: finder_in(spec), ranges, threads)
+        for shard, (lines, failed) in zip(ranges, found, strict=True):
             failures += failed
-            yield lines
+            yield lines + closing(shard)
 
     write_pieces(output, pieces())
     if failures:
