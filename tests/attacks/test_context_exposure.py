@@ -29,6 +29,7 @@ from confide.stages.partition import partition
 from confide.stages.plant import plant
 from confide.text.tokenizer import Tokenizer, save
 from confide.types import View
+from tests import beside
 
 SECRETS = ["3417", "0082", "9650", "5129", "7734"]
 CONTROLS = ["1203", "8841", "4406", "6015", "2999"]
@@ -192,7 +193,7 @@ def woven(folder: Path, tokenizer: Tokenizer, learn: str, **options: Any) -> Any
         canaries=folder / "canaries.json",
     )
     for name in ("copies", "spans"):
-        write_jsonl(folder / name, [])
+        beside.write(folder / name, [], folder / "planted.jsonl")
     save(tokenizer, folder / "tokenizer")
     given = {name: folder / name for name in ("copies", "spans", "tokenizer")}
     given |= {name: folder / name for name in ("original", "redacted")}

@@ -31,6 +31,7 @@ from confide.stages.pipeline import entities
 from confide.stages.redact import redact
 from confide.text.tokenizer import save, train_bpe
 from confide.types import Span
+from tests import beside
 from tests.terms import TEXT
 
 NAMES = ["Ada", "Bo", "Cy", "Dee", "Eva", "Flo", "Gus", "Hal", "Ida", "Jon"]
@@ -305,9 +306,7 @@ def test_a_text_that_the_pipeline_refuses_is_private_and_alone(tmp_path, capsys,
         )
     )
     redact(spec, points=points, output=tmp_path / "s")
-    rows = {
-        row["key"]: row for row in map(orjson.loads, (tmp_path / "s").read_bytes().splitlines())
-    }
+    rows = {row["key"]: row for row in beside.read(tmp_path / "s")}
     assert list(rows) == ["d:0", "d:1", "d:3", "d:4"]
     place = points.read_bytes().index(b'{"key":"d:1"')
     assert rows["d:1"] == {

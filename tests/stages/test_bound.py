@@ -23,6 +23,7 @@ from confide.specs import RecallSpec
 from confide.stages.certify import certify
 from confide.stages.recall import recall
 from confide.stages.redact import redact
+from tests import beside
 from tests.terms import TEXT
 
 OTHER = {
@@ -276,16 +277,16 @@ def test_a_start_with_another_tokenizer_or_policy_is_on_other_terms(tmp_path, st
 
 
 def test_findings_that_lack_a_part_are_not_those_of_the_neighbour_test(tmp_path, places):
-    """As where a share of them was lost: training then reads secrets that the test saw masked."""
+    """Training would read secrets that the test saw masked."""
     found = neighbours_of(
         tmp_path / "tested", corpus_of("by [123456]", "so [654321]", "is [late]"), CODE
     )
     at = {name: tmp_path / "tested" / name for name in ("points", "spans")}
     redact(CODE, points=at["points"], output=at["spans"])
-    whole = at["spans"].read_bytes().splitlines(keepends=True)
+    whole = beside.read(at["spans"])
 
-    def count_into_files(lines):
-        at["spans"].write_bytes(b"".join(lines))
+    def count_into_files(findings):
+        beside.write(at["spans"], findings, at["points"])
         spec = RecallSpec(text=TEXT, redact=CODE, reads=[])
         recall(spec, **at, output=tmp_path / "counted")
         rows = {"recall": read_json(tmp_path / "counted")["labels"], "neighbours": found["labels"]}

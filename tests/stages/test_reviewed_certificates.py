@@ -14,13 +14,14 @@ from confide.commands.verify import checked
 from confide.dp.accounting.bounds import each_of
 from confide.dp.accounting.stratified import Stratum, total_upper
 from confide.errors import InputError
-from confide.files.io import read_json, write_json
+from confide.files.io import read_json, write_json, write_jsonl
 from confide.specs import NeighboursSpec, PartitionSpec, TextSpec
 from confide.specs.files import NeighboursFile
 from confide.stages.certify import certify
 from confide.stages.neighbours import neighbours
 from confide.text.tokenizer import save as save_tokenizer
 from confide.text.tokenizer import train_bpe
+from tests import beside
 from tests.reviews.toy import CODE, corpus, edited, finished
 from tests.terms import TEXT
 
@@ -41,7 +42,9 @@ def measured(folder, files, review=None, gold=None, dedup=True, **spec):
     if gold is not None:
         rows = [orjson.loads(line) for line in files["points"].read_bytes().splitlines()]
         rows = [row | (gold if row["text"].startswith("my code") else {}) for row in rows]
-        files["points"].write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+        write_jsonl(files["points"], rows)
+        for name in ("spans", "copies"):
+            beside.write(files[name], beside.read(files[name]), files["points"])
     given = {"text": TextSpec(**TEXT), "redact": CODE, "reads": []} | spec
     ready = NeighboursSpec(partition=PartitionSpec(dedup=dedup), **given)
     others = {name: files[name] for name in ("spans", "copies")} if review else {}
