@@ -14,7 +14,7 @@ from scipy.stats import gamma, hypergeom
 
 from confide.report.figures import style
 from confide.report.figures.amplification import rows
-from confide.report.figures.frontier import apart
+from confide.report.figures.frontier import Point, apart, together
 from confide.report.figures.registry import FIGURES
 from confide.report.figures.series import chosen_gamma, group
 from confide.report.results import load
@@ -322,20 +322,39 @@ def test_a_figure_grows_with_its_legend(spec, results):
 
 
 def test_markers_that_would_overlap_are_moved_apart_and_no_others():
-    assert apart([3.0, 3.0, 3.0], 0.5) == [2.5, 3.0, 3.5]
-    assert apart([1.0, 5.0, 3.0], 0.5) == [1.0, 5.0, 3.0]
-    assert apart([], 0.5) == []
+    assert apart([3.0, 3.0, 3.0], 0.5, right=6) == [2.5, 3.0, 3.5]
+    assert apart([1.0, 5.0, 3.0], 0.5, right=6) == [1.0, 5.0, 3.0]
+    assert apart([], 0.5, right=6) == []
+    assert apart([3.0] * 3, 0.5, right=3.25) == [2.25, 2.75, 3.25]  # none beyond the axis
+    crowd = apart([3.0] * 40, 0.5, right=4)
+    assert min(crowd) >= 0 and max(crowd) <= 4 and np.diff(crowd).min() > 0
     rng = np.random.default_rng(0)
     for _ in range(20):
         places = rng.random(6)
-        found = np.array(apart(places, 0.15))
+        found = np.array(apart(places, 0.15, right=2))
         order = np.argsort(places)
         assert (np.diff(found[order]) >= 0.15 - 1e-12).all()
         moved = ((found - places) ** 2).sum()
         for _ in range(50):  # no other places that keep the distance are nearer
-            other = np.sort(rng.random(6) * 2 - 0.5)
+            other = np.sort(rng.random(6) * 2)
             if (np.diff(other) >= 0.15).all():
                 assert ((other - places[order]) ** 2).sum() >= moved
+
+
+def test_seeds_are_one_marker_whose_line_begins_at_the_largest_bound():
+    """So that a line begins in the red region wherever one of them would refute its claim."""
+
+    def point(certified, measured, low, high, gamma=0.1):
+        numbers = {"by_rdp": certified + 1, "ppl": 4.0, "marks": {}, "seeds": (measured,)}
+        return Point(
+            certified=certified, measured=measured, low=low, high=high, gamma=gamma, **numbers
+        )
+
+    (one,) = together([point(3.0, 0.5, 0.25, 1.0), point(3.0, 1.5, 0.125, 2.0)])
+    assert (one.certified, one.measured, one.low, one.high) == (3.0, 1.0, 0.25, 2.0)
+    assert one.seeds == (0.5, 1.5)
+    apart_still = [point(3.0, 0, 0, 1), point(3.0, 0, 0, 1, gamma=0.5), point(math.inf, 0, 0, 1)]
+    assert len(together([*apart_still, point(0.0, 0, 0, 1)])) == 4
 
 
 def test_texts_stand_at_their_models_epsilon_and_at_their_worth(spec, results):

@@ -1,14 +1,14 @@
-"""Certified epsilon against measured epsilon: a point per audited model, of secrets and of records.
+"""Certified epsilon against measured epsilon: a point per audited row, of secrets and of records.
 
 Measured: log(v / (r - v)) for v right of r guesses of coins that decided what was planted; its
 interval ends below in the bound that holds with 95 % (Steinke et al. 2023) and above in the
-Clopper-Pearson bound of the share. A point above the identity line by its lower end would refute
-its certificate.
+Clopper-Pearson bound of the share. Over seeds the point is their mean, and each end is the largest
+of theirs: a line that begins above the identity line would refute the certificate of one of them.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,10 @@ from confide.certify.gate import record_claim, secret_claim
 from confide.dp.accounting.bounds import clopper_pearson
 from confide.report.figures import style
 from confide.report.figures.frame import Drawn, Nothing, Shown, figure
-from confide.report.figures.series import group
+from confide.report.figures.series import SEED, group
 from confide.report.pages import audits
 from confide.report.results import Result
+from confide.report.seeds import mean_of
 
 # set of coins -> what its panel is of, and which claim of a certificate it tests
 PANELS = {
@@ -40,7 +41,7 @@ BY_RDP: dict[str, Any] = {"color": GREY, "linewidth": 3, "alpha": 0.35}
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One model in one panel."""
+    """One model in one panel, or those of several seeds together."""
 
     certified: float  # PLD
     by_rdp: float  # what the looser accountant says of the same updates
@@ -50,6 +51,7 @@ class Point:
     ppl: float
     gamma: float | None  # of what depends on the policy
     marks: dict[str, Any]
+    seeds: tuple[float, ...]  # what was measured of each
 
 
 @figure(
@@ -89,6 +91,7 @@ def _points(results: list[Result], name: str) -> list[Point]:
     """Models that were audited by a set of coins."""
     points = []
     for series in group(results):
+        of_series = []
         for result in series.results:
             guesses = result.metric("game", f"{name}_guesses")
             correct = result.metric("game", f"{name}_correct")
@@ -103,19 +106,44 @@ def _points(results: list[Result], name: str) -> list[Point]:
             by_rdp = result.claim(f"record_{relation}_rdp")
             cap = odds(1 - 0.5 / guesses)  # of half a guess wrong: all right would be infinity
             high = min(cap, odds(clopper_pearson(correct, guesses, 0.975)))
-            points.append(
+            measured = min(cap, odds(correct / guesses))
+            of_series.append(
                 Point(
                     certified=certified,
                     by_rdp=by_rdp or certified,
-                    measured=min(cap, odds(correct / guesses)),
+                    measured=measured,
                     low=min(lower, high),
                     high=high,
                     ppl=result.evaluation["ppl"],
                     gamma=result.run.gamma if series.look.policy else None,
                     marks=series.marks(linestyle=""),
+                    seeds=(measured,),
                 )
             )
+        points += together(of_series)
     return points
+
+
+def together(points: list[Point]) -> list[Point]:
+    """One point for all of a row that differ in their seeds alone."""
+    alike: dict[Any, list[Point]] = {}
+    for point in points:
+        # an epsilon of 0 or infinity has a strip of its own
+        strip = point.certified if point.certified in (0, math.inf) else None
+        alike.setdefault((point.gamma, strip), []).append(point)
+    return [
+        replace(
+            seeds[0],
+            certified=mean_of([point.certified for point in seeds]),
+            by_rdp=mean_of([point.by_rdp for point in seeds]),
+            measured=mean_of([point.measured for point in seeds]),
+            low=max(point.low for point in seeds),
+            high=max(point.high for point in seeds),
+            ppl=mean_of([point.ppl for point in seeds]),
+            seeds=tuple(point.measured for point in seeds),
+        )
+        for seeds in alike.values()
+    ]
 
 
 def odds(share: float) -> float:
@@ -142,8 +170,8 @@ def _panel(line: list[Axes], points: list[Point], colours: ScalarMappable, top: 
         axes.set_xticks([])
         axes.set_title(title, loc="center")
         for number, point in enumerate(at_end):
-            _draw(axes, (2 * number + 1) / len(at_end) - 1, point, colours)
-    places = apart([point.certified for point in inside], APART * right)
+            _draw(axes, (2 * number + 1) / len(at_end) - 1, point, colours, lines=number % 2)
+    places = apart([point.certified for point in inside], APART * right, right)
     ranks = np.argsort(np.argsort(places))
     top_of_inside = max((point.high for point in inside), default=0.0)
     for place, rank, point in zip(places, ranks, inside, strict=True):
@@ -152,16 +180,19 @@ def _panel(line: list[Axes], points: list[Point], colours: ScalarMappable, top: 
     finite.set_xlabel("certified ε")
 
 
-def apart(places: Sequence[float], step: float) -> list[float]:
-    """The places next to these, in the same order, of which no two are nearer than a step.
+def apart(places: Sequence[float], step: float, right: float) -> list[float]:
+    """The places from 0 to `right` next to these, in the same order, no two nearer than a step.
 
-    Next to: with the least squares of moves.
+    Next to: with the least squares of moves. Where there is no room for so many, the step is
+    smaller.
     """
+    if not len(places):
+        return []
     order = np.argsort(places, kind="stable")
-    steps = step * np.arange(len(places))
+    steps = min(step, right / len(places)) * np.arange(len(places))
     moved = np.zeros(len(places))
-    if len(places):
-        moved[order] = isotonic_regression(np.asarray(places)[order] - steps).x + steps
+    free = isotonic_regression(np.asarray(places)[order] - steps).x
+    moved[order] = np.clip(free, 0.0, right - steps[-1]) + steps
     return moved.tolist()
 
 
@@ -180,6 +211,8 @@ def _draw(
     line: dict[str, Any] = {"color": colours.to_rgba(np.asarray(point.ppl)), "clip_on": False}
     whole = {"linewidth": 1.6, "solid_capstyle": "butt"}
     axes.plot([place] * 2, [point.low, point.high], **line | whole)
+    if len(point.seeds) > 1:
+        axes.plot([place] * len(point.seeds), point.seeds, **SEED | {"color": GREY, "zorder": 5})
     face = {"markersize": 6.5, "markeredgecolor": "black", "zorder": 4}
     axes.plot([place], [point.measured], **point.marks | line | face)
     if point.gamma is not None:
@@ -195,7 +228,8 @@ def _caption(results: list[Result]) -> str:
         "sentences each whether they hold their secret or <MASK> (left), or are there at all "
         "(right); the attacker guesses the coins from the trained model. Marker: log odds of a "
         "right guess. Line: from the bound that holds with 95 %, whatever the attack, up to the "
-        "Clopper–Pearson end; all guesses right are drawn as half a guess wrong. Certified: ε of a "
+        "Clopper–Pearson end; all guesses right are drawn as half a guess wrong. Of several seeds "
+        "the marker is the mean, a dot is each, and the ends are their largest. Certified: ε of a "
         "secret that the policy misses (0 if it misses none), or of a record; those that would "
         "overlap are drawn side by side. Numbers above lines: simulated miss rates γ of methods "
         "that depend on the policy. A "
