@@ -307,8 +307,8 @@ def test_a_share_that_was_cut_short_is_refused(corpus, monkeypatch, name):
     chain(corpus, 1)
     lines = (corpus / name).read_bytes().splitlines(keepends=True)
     closings = [place for place, line in enumerate(lines) if b'"complete"' in line]
-    end_of_first = closings[len(closings) // 2]
-    short = lines[: end_of_first - 3] + lines[end_of_first + 1 :]
+    end = closings[len(closings) // 2]
+    short = lines[: end - 3] + lines[end + 1 :]
     (corpus / name).write_bytes(b"".join(short))
     at = {key: corpus / key for key in ("points", "copies", "spans", "tokenizer")}
     with pytest.raises(InputError, match=f"{name}: is cut short, or of other points"):

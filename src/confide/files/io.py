@@ -231,10 +231,14 @@ def size_of(path: Path) -> int:
         return path.stat().st_size
 
 
+def end_of(source: Range) -> int:
+    """The byte at which a range ends; InputError if its file cannot be read."""
+    return size_of(source.path) if source.end is None else source.end
+
+
 def is_short(source: Range) -> bool:
     """Whether so few bytes are in a range that none of its lines can be longer than LONGEST."""
-    end = size_of(source.path) if source.end is None else source.end
-    return end - source.start <= LONGEST
+    return end_of(source) - source.start <= LONGEST
 
 
 def line_from(file: BinaryIO, place: int) -> int:

@@ -16,6 +16,7 @@ from confide.files.io import (
     LINE,
     LONGEST,
     Range,
+    end_of,
     line_from,
     line_number,
     parsed_line,
@@ -27,7 +28,7 @@ from confide.files.io import (
 
 def closing(shard: Range) -> bytes:
     """The line that ends what is said of a shard of the points; nothing for an empty shard."""
-    end = _end(shard)
+    end = end_of(shard)
     if end == shard.start:
         return b""
     return orjson.dumps({"complete": [shard.start, end], "at": end - 1}, option=LINE)
@@ -46,14 +47,10 @@ def stretch(path: Path, shard: Range) -> Range:
     closed = closing(shard)
     place = end - len(closed)
     if place < start or _bytes(path, place, end) != closed:
-        looked_at = f"bytes {shard.start} to {_end(shard)} of {shard.path}"
+        looked_at = f"bytes {shard.start} to {end_of(shard)} of {shard.path}"
         message = f"is cut short, or of other points: no line closes {looked_at}; make it again"
         raise InputError(message, file=path)
     return Range(path, start, place)
-
-
-def _end(shard: Range) -> int:
-    return size_of(shard.path) if shard.end is None else shard.end
 
 
 def _bytes(path: Path, start: int, end: int) -> bytes:

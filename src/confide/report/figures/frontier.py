@@ -125,24 +125,20 @@ def _points(results: list[Result], name: str) -> list[Point]:
 
 
 def together(points: list[Point]) -> list[Point]:
-    """One point for all of a row that differ in their seeds alone."""
+    """One point for all of a row that have one certified epsilon, whatever their seeds."""
     alike: dict[Any, list[Point]] = {}
     for point in points:
-        # an epsilon of 0 or infinity has a strip of its own
-        strip = point.certified if point.certified in (0, math.inf) else None
-        alike.setdefault((point.gamma, strip), []).append(point)
+        alike.setdefault((point.gamma, point.certified, point.by_rdp), []).append(point)
     return [
         replace(
-            seeds[0],
-            certified=mean_of([point.certified for point in seeds]),
-            by_rdp=mean_of([point.by_rdp for point in seeds]),
-            measured=mean_of([point.measured for point in seeds]),
-            low=max(point.low for point in seeds),
-            high=max(point.high for point in seeds),
-            ppl=mean_of([point.ppl for point in seeds]),
-            seeds=tuple(point.measured for point in seeds),
+            some[0],
+            measured=mean_of([point.measured for point in some]),
+            low=max(point.low for point in some),
+            high=max(point.high for point in some),
+            ppl=mean_of([point.ppl for point in some]),
+            seeds=tuple(point.measured for point in some),
         )
-        for seeds in alike.values()
+        for some in alike.values()
     ]
 
 
