@@ -243,22 +243,25 @@ def near_nonprivate(study: Study, prefix: str) -> Verdict:
     return below([above_ratio(ratios(study, rows), ALMOST)], evidence, far=FAR)
 
 
-def transformers(study: Study, gpt2: str, lstm: str, others: str = "crt,dpsgd") -> Verdict:
+def transformers(
+    lstms: Study, gpt2s: Study, lstm: str, gpt2: str, others: str = "crt,dpsgd"
+) -> Verdict:
     """CRT and DP-SGD with a GPT-2 against other methods with an LSTM, on the same text and tokens.
 
-    `others`: names of these methods, with commas between them.
+    `lstm` and `gpt2`: what names of rows begin with in each of the two studies. `others`: names of
+    the other methods, with commas between them.
     """
-    methods = {gpt2: ["crt", "dpsgd"], lstm: others.split(",")}
-    rows = {prefix: [f"{prefix}{method}" for method in each] for prefix, each in methods.items()}
-    every = [*rows[gpt2], *rows[lstm]]
-    values = ", ".join(f"{row} {show(study.number(row, 'ppl'))}" for row in every)
+    with_lstm = [f"{lstm}{method}" for method in others.split(",")]
+    with_gpt2 = [f"{gpt2}{method}" for method in ("crt", "dpsgd")]
+    every = [(gpt2s, row) for row in with_gpt2] + [(lstms, row) for row in with_lstm]
+    values = ", ".join(f"{row} {show(study.number(row, 'ppl'))}" for study, row in every)
     evidence = f"test perplexity {values}"
-    if len({result.corpus for row in every for result in study.runs(row)}) > 1:
+    if len({result.corpus for study, row in every for result in study.runs(row)}) > 1:
         return Verdict(APART, f"{evidence}: on other texts or tokens")
     samples = [
-        ratios(study, (with_gpt2, with_lstm))
-        for with_gpt2 in rows[gpt2]
-        for with_lstm in rows[lstm]
+        log_ratios(gpt2s.each(row, "ppl"), lstms.each(other, "ppl"))
+        for row in with_gpt2
+        for other in with_lstm
     ]
     return below(samples, evidence, far=FAR)
 
