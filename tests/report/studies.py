@@ -76,7 +76,7 @@ def certificate(run: str, method: str, gamma: float) -> dict:
         "condition": condition,
     }
     headline |= prices | {
-        "bayesian_epsilon_upper": prices["record_epsilon"],
+        "bayesian_epsilon_upper": "inf" if method == "selective" else prices["record_epsilon"],
         "gamma": gamma,
         "gamma_upper": min(1, gamma + 0.05),
     }

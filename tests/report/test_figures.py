@@ -14,7 +14,7 @@ from scipy.stats import gamma, hypergeom
 
 from confide.report.figures import style
 from confide.report.figures.amplification import rows
-from confide.report.figures.frontier import Point, apart, together
+from confide.report.figures.frontier import Point, _points, apart, together
 from confide.report.figures.registry import FIGURES
 from confide.report.figures.series import chosen_gamma, group
 from confide.report.results import load
@@ -163,6 +163,19 @@ def test_tradeoff_puts_zero_and_infinity_beside_the_axis(spec, results, row):
     assert all(word in said[1] for word in ("replace-one", "8e-5", "one turn of a dialogue"))
 
 
+def test_what_rests_on_a_policy_that_misses_nothing_is_hollow(spec, results):
+    zero, finite, _ = FIGURES["tradeoff"](spec.model_copy(update={"gamma": 0.0}), results).axes[:3]
+    fillings = {
+        line.get_color(): line.get_fillstyle()
+        for axes in (zero, finite)
+        for line in axes.lines
+        if line.get_markersize() == 10
+    }
+    hollow = {style.look(name).color for name in ("redacted", "selective")}
+    filled = {style.look(name).color for name in ("dpsgd", "crt")}
+    assert fillings == dict.fromkeys(hollow, "none") | dict.fromkeys(filled, "full")
+
+
 def test_tradeoff_shows_all_tokens_and_public_tokens(spec, results):
     axes = FIGURES["tradeoff"](spec, results).axes
     chosen = next(result for result in results if result.run.method == "dpsgd")
@@ -253,7 +266,17 @@ def test_models_and_ablations_of_a_method_differ(results):
 def test_gamma_of_figures_is_that_of_the_papers_or_the_nearest(results):
     assert chosen_gamma(None, results) == 0.1
     assert chosen_gamma(0.5, results) == 0.5
-    assert chosen_gamma(None, [result for result in results if result.run.gamma in (0, 0.3)]) == 0.0
+    for kept, nearest in (((0, 0.3), 0.0), ((0.3, 0.5), 0.3)):
+        assert chosen_gamma(None, [r for r in results if r.run.gamma in kept]) == nearest
+
+
+def test_of_two_gammas_as_near_to_the_papers_a_figure_is_of_the_larger_one(results):
+    moved = [
+        replace(r, run=r.run.model_copy(update={"gamma": 2 * r.run.gamma}))
+        for r in results
+        if r.run.gamma in (0, 0.1)
+    ]
+    assert chosen_gamma(None, moved) == 0.2
 
 
 def test_study_without_attacks_says_so(spec, results):
@@ -355,6 +378,27 @@ def test_seeds_are_one_marker_whose_line_begins_at_the_largest_bound():
     assert one.seeds == (0.5, 1.5)
     apart_still = [point(3.0, 0, 0, 1), point(3.0, 0, 0, 1, gamma=0.5), point(math.inf, 0, 0, 1)]
     assert len(together([*apart_still, point(0.0, 0, 0, 1)])) == 4
+
+
+def test_a_caught_secret_has_the_looser_price_of_caught_ones(results):
+    """And not that of the record, which is infinite where exact updates read the rest of it."""
+    prices = {
+        "secret_caught": 3.0,
+        "caught_replace_one_rdp": 4.0,
+        "secret_missed": "inf",
+        "record_replace_one_rdp": "inf",
+    }
+    claims = [{"name": name, "epsilon": epsilon} for name, epsilon in prices.items()]
+    result = next(r for r in results if r.run.method == "selective")
+
+    def drawn(different):
+        planted = {"secrets": 9, "sampled": 9, "different": different, "exposed": 0}
+        own = {"claims": claims, "policy": {"planted": planted}}
+        (point,) = _points([replace(result, certificate=result.certificate | own)], "game")
+        return point.certified, point.by_rdp
+
+    assert drawn(different=0) == (3.0, 4.0)
+    assert drawn(different=1) == (math.inf, math.inf)
 
 
 def test_texts_stand_at_their_models_epsilon_and_at_their_worth(spec, results):

@@ -5,6 +5,7 @@ each epoch, where a run asked for them. Runs are listed by the specification and
 a leftover folder cannot enter a table.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,6 +142,15 @@ class Result:
     @property
     def bayesian_epsilon(self) -> float:
         return float(self.certificate["headline"]["bayesian_epsilon"])
+
+    @property
+    def rests_on_no_misses(self) -> bool:
+        """Whether the Bayesian epsilon is finite only because no secret was seen to be missed.
+
+        At the upper bound of the miss rate it is infinite.
+        """
+        upper = self.headline("bayesian_epsilon_upper")
+        return upper == math.inf and self.bayesian_epsilon < math.inf
 
     @property
     def condition(self) -> str:

@@ -19,6 +19,10 @@ from confide.report.seeds import Estimate
 APART = (0, math.inf)  # epsilons with no place on the axis
 WIDTHS = {0.0: 0.16, None: 1.0, math.inf: 0.2}  # of panels by epsilon, None for finite ones
 CAUGHT = "secret_caught"  # name of the claim
+HOLLOW = (  # of models that rest on it
+    "Hollow: trained with a perfect policy (γ = 0), which none is known to be; for a missed "
+    "secret, ε = ∞. "
+)
 
 
 class Point(NamedTuple):

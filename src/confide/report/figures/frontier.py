@@ -34,6 +34,12 @@ PANELS = {
 }
 COLOURS = "viridis_r"
 REFUTED = "#f6dcd6"
+# claims that the looser accountant prices, too, and the names of those prices
+RDP = {
+    "secret_caught": "caught_replace_one_rdp",
+    "secret_missed": "record_replace_one_rdp",
+    "record_add_or_remove_pld": "record_add_or_remove_rdp",
+}
 GREY = "#444444"
 APART = 0.09  # widths of a panel between two markers
 BY_RDP: dict[str, Any] = {"color": GREY, "linewidth": 3, "alpha": 0.35}
@@ -44,7 +50,7 @@ class Point:
     """One model in one panel, or those of several seeds together."""
 
     certified: float  # PLD
-    by_rdp: float  # what the looser accountant says of the same updates
+    by_rdp: float  # what the looser accountant says of the same claim
     measured: float
     low: float
     high: float
@@ -102,8 +108,7 @@ def _points(results: list[Result], name: str) -> list[Point]:
             certified = result.claim(claim)
             if certified is None:
                 continue
-            relation = "add_or_remove" if claim == "record_add_or_remove_pld" else "replace_one"
-            by_rdp = result.claim(f"record_{relation}_rdp")
+            by_rdp = result.claim(RDP[claim]) if claim in RDP else None
             cap = odds(1 - 0.5 / guesses)  # of half a guess wrong: all right would be infinity
             high = min(cap, odds(clopper_pearson(correct, guesses, 0.975)))
             measured = min(cap, odds(correct / guesses))
@@ -226,8 +231,7 @@ def _caption(results: list[Result]) -> str:
         "right guess. Line: from the bound that holds with 95 %, whatever the attack, up to the "
         "Clopper–Pearson end; all guesses right are drawn as half a guess wrong. Of several seeds "
         "the marker is the mean, a dot is each, and the ends are their largest. Certified: ε of a "
-        "secret that the policy misses (0 if it misses none), or of a record; those that would "
-        "overlap are drawn side by side. Numbers above lines: simulated miss rates γ of methods "
-        "that depend on the policy. A "
-        "line that begins in the red region refutes its claim."
+        "secret that the policy misses (that it catches, if it misses none), or of a record; those "
+        "that would overlap are drawn side by side. Numbers above lines: simulated miss rates γ of "
+        "methods that depend on the policy. A line that begins in the red region refutes its claim."
     )

@@ -162,11 +162,14 @@ def _label(run: ReportRun, models: set[str]) -> str:
 
 
 def chosen_gamma(gamma: float | None, results: Iterable[Result]) -> float:
-    """The gamma of figures without a gamma axis: the given one, or that run nearest to 0.1."""
+    """The gamma of figures without a gamma axis: the given one, or that run nearest to 0.1.
+
+    Of two as near it is the larger one.
+    """
     if gamma is not None:
         return gamma
-    run = sorted({result.run.gamma for result in results if look(result.run.method).policy})
-    return min(run or [0.0], key=lambda other: abs(other - 0.1))
+    run = {result.run.gamma for result in results if look(result.run.method).policy}
+    return min(run or [0.0], key=lambda other: (abs(other - 0.1), -other))
 
 
 def shifts(drawn: list[Series]) -> dict[str, float]:

@@ -9,7 +9,15 @@ import math
 from matplotlib.lines import Line2D
 
 from confide.report.figures import style
-from confide.report.figures.epsilon_axis import APART, Point, Row, Track, finite_meanings, rows_of
+from confide.report.figures.epsilon_axis import (
+    APART,
+    HOLLOW,
+    Point,
+    Row,
+    Track,
+    finite_meanings,
+    rows_of,
+)
 from confide.report.figures.frame import Drawn, Shown, figure
 from confide.report.figures.series import Series, group
 from confide.report.results import Meaning, Result
@@ -64,7 +72,8 @@ def _tracks(drawn: list[Series], gamma: float, meaning: Meaning, quality: str) -
             continue
         last = points[-1].epsilon
         if last in APART or runs[0].meaning == meaning:
-            tracks.append(Track(series, points))
+            hollow = any(result.rests_on_no_misses for result in runs)
+            tracks.append(Track(series, points, hollow=hollow))
         if last == math.inf and runs[0].run.gamma > 0 and series.look.policy:
             tracks += _perfect(series, meaning, quality)
     return tracks
@@ -102,6 +111,5 @@ def _caption(shown: Shown) -> str:
         "Lower left is better. Methods that depend on the screening policy: simulated miss rate "
         f"γ = {shown.gamma:g}. Each point is the model after one epoch (ε grows with training); "
         "large: the final model. Horizontal lines carry models with ε = 0 or ∞ across the panels. "
-        "Hollow: trained with a perfect policy (γ = 0), which none is known to be; for a missed "
-        f"secret, ε = ∞. {dagger}{shown.averaged()}"
+        f"{HOLLOW}{dagger}{shown.averaged()}"
     )

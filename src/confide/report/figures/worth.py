@@ -8,6 +8,7 @@ from typing import Any
 
 from confide.report.figures.epsilon_axis import (
     APART,
+    HOLLOW,
     Point,
     Row,
     Track,
@@ -88,7 +89,7 @@ def worth(shown: Shown) -> Drawn:
         "of its texts. Lines: the same LSTM trained on other texts, the redacted one at the least "
         "simulated miss rate of the study. The numbers themselves read "
         "protected text: no certificate covers this figure. Methods that depend on the policy at "
-        f"simulated miss rate γ = {shown.gamma:g}. {shown.averaged()}"
+        f"simulated miss rate γ = {shown.gamma:g}. {HOLLOW}{shown.averaged()}"
     )
     return drawn, caption, legend
 
@@ -102,5 +103,6 @@ def _tracks(drawn: list[Series], gamma: float, meaning: Meaning) -> list[Track]:
         if epsilon is None or value is None:
             continue
         if epsilon.value in APART or runs[0].meaning == meaning:
-            tracks.append(Track(series, (Point(epsilon.value, value),)))
+            hollow = any(result.rests_on_no_misses for result in runs)
+            tracks.append(Track(series, (Point(epsilon.value, value),), hollow=hollow))
     return tracks
