@@ -60,13 +60,15 @@ def private_ppl(shown: Shown) -> Drawn:
     for line, (name, _) in zip(grid, panels, strict=True):
         for axes in line:
             _references(axes, shown.corpora[name])
+        style.plain_log(line[0], "y")  # again: the lines may lie far from what was drawn before
+    masked = any(track.hollow for row in rows for track in row.tracks)
     raw = "masked text only, scored\non raw text (as published)"
     legend = [
         *shown.handles(),
-        style.dot(raw, 9, fillstyle="none", markeredgewidth=1.6),
+        *([style.dot(raw, 9, fillstyle="none", markeredgewidth=1.6)] if masked else []),
         *(style.entry(WORDS[field], **reference) for field, reference in LINES.items()),
     ]
-    return drawn, _caption(shown), legend
+    return drawn, _caption(shown, masked), legend
 
 
 def _tracks(drawn: list[Series], gamma: float, meaning: Meaning) -> list[Track]:
@@ -97,16 +99,19 @@ def _references(axes: Axes, results: list[Result]) -> None:
             axes.axhline(value, zorder=1, **line)
 
 
-def _caption(shown: Shown) -> str:
+def _caption(shown: Shown, masked: bool) -> str:
+    """`masked`: whether a model was trained on masked text alone."""
+    of_masked = (
+        "ε = 0: trained on masked text, and never shown what is masked. "
+        "Hollow: scored on the raw text all the same, as the paper does; filled, with the line: "
+        "scored on <MASK> and then a guess among the vocabulary for each token behind it. "
+    )
     return (
         "Test perplexity of the tokens that the screening policy marks (log scale, lower is "
         "better) over the ε that is certified for a secret that it catches; final models, "
         f"simulated miss rate γ = {shown.gamma:g} where a method depends on the policy. Dotted: a "
         "guess among all tokens alike. A model above that line has learned nothing of secrets, "
         "whatever its ε. Dashed: guessing each token as often as it stands in the training text, "
-        "scored on gold secrets. ε = 0: trained on masked text, and never shown what is masked. "
-        "Hollow: scored on the raw text all the same, as the paper does; filled, with the line: "
-        "scored on <MASK> and then a guess among the vocabulary for each token behind it. Low "
-        "perplexity can be memorised secrets as well as learned formats; read it beside the "
-        f"attacks. {shown.averaged()}"
+        f"scored on gold secrets. {of_masked * masked}Low perplexity can be memorised secrets as "
+        f"well as learned formats; read it beside the attacks. {shown.averaged()}"
     )
