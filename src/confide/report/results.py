@@ -145,12 +145,14 @@ class Result:
 
     @property
     def rests_on_no_misses(self) -> bool:
-        """Whether the Bayesian epsilon is finite only because no secret was seen to be missed.
+        """Whether the Bayesian epsilon is 0, or finite, only for want of secrets that were missed.
 
-        At the upper bound of the miss rate it is infinite.
+        At the upper bound of the miss rate it is not.
         """
         upper = self.headline("bayesian_epsilon_upper")
-        return upper == math.inf and self.bayesian_epsilon < math.inf
+        if upper is None:
+            return False
+        return self.bayesian_epsilon == 0 < upper or self.bayesian_epsilon < math.inf == upper
 
     @property
     def condition(self) -> str:

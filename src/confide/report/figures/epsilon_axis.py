@@ -21,7 +21,7 @@ WIDTHS = {0.0: 0.16, None: 1.0, math.inf: 0.2}  # of panels by epsilon, None for
 CAUGHT = "secret_caught"  # name of the claim
 HOLLOW = (  # of models that rest on it
     "Hollow: trained with a perfect policy (γ = 0), which none is known to be; for a missed "
-    "secret, ε = ∞. "
+    "secret ε is larger, or ∞. "
 )
 
 

@@ -91,7 +91,7 @@ def _points(runs: list[Result], quality: str) -> tuple[Point, ...]:
 
 
 def _perfect(series: Series, meaning: Meaning, quality: str) -> list[Track]:
-    """The run with a perfect policy, hollow, for one where nothing holds of a missed secret.
+    """The run with a perfect policy, for one where nothing holds of a missed secret.
 
     CRT Figure 2 draws it so.
     """
@@ -109,7 +109,8 @@ def _caption(shown: Shown) -> str:
         dagger = ""
     return (
         "Lower left is better. Methods that depend on the screening policy: simulated miss rate "
-        f"γ = {shown.gamma:g}. Each point is the model after one epoch (ε grows with training); "
-        "large: the final model. Horizontal lines carry models with ε = 0 or ∞ across the panels. "
+        f"γ = {shown.gamma:g}. ε: at the rate that was measured; tables have it at that rate's "
+        "upper bound, too. Each point is the model after one epoch (ε grows with training); large: "
+        "the final model. Horizontal lines carry models with ε = 0 or ∞ across the panels. "
         f"{HOLLOW}{dagger}{shown.averaged()}"
     )
