@@ -174,6 +174,12 @@ def test_what_rests_on_a_policy_that_misses_nothing_is_hollow(spec, results):
     hollow = {style.look(name).color for name in ("redacted", "selective", "crt")}
     filled = {style.look("dpsgd").color}
     assert fillings == dict.fromkeys(hollow, "none") | dict.fromkeys(filled, "full")
+    noised = [result for result in results if result.run.method == "dpsgd"]
+    for some, told in ((results, True), (noised, False)):
+        figure = FIGURES["tradeoff"](spec, some)
+        said = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert ("only if the policy\nmisses nothing" in said) is told
+        assert ("Hollow" in figure.caption) is told
 
 
 def test_tradeoff_shows_all_tokens_and_public_tokens(spec, results):

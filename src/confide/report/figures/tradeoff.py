@@ -47,14 +47,16 @@ def tradeoff(shown: Shown) -> Drawn:
         for quality, title in QUALITIES.items()
     ]
     drawn, _ = rows_of(0.2 + 2.6 * len(rows), rows)
-    condition = "only if the policy\nmisses nothing"
     legend = [
         *(_handle(series) for series in group(shown.results)),
         style.dot("after each epoch", 4, linestyle="-"),
         style.dot("final model", 9, markeredgecolor="black"),
-        style.dot(condition, 9, fillstyle="none", markeredgewidth=1.6),
     ]
-    return drawn, _caption(shown), legend
+    hollow = any(track.hollow for row in rows for track in row.tracks)
+    if hollow:
+        condition = "only if the policy\nmisses nothing"
+        legend.append(style.dot(condition, 9, fillstyle="none", markeredgewidth=1.6))
+    return drawn, _caption(shown, hollow), legend
 
 
 def _handle(series: Series) -> Line2D:
@@ -103,7 +105,8 @@ def _perfect(series: Series, meaning: Meaning, quality: str) -> list[Track]:
     return [Track(series, points, hollow=True)] if shown else []
 
 
-def _caption(shown: Shown) -> str:
+def _caption(shown: Shown, hollow: bool) -> str:
+    """`hollow`: whether a model is drawn so."""
     dagger = "† if the conservative policy catches every miss of the policy. "
     if not any(result.conditional for result in shown.results):
         dagger = ""
@@ -112,5 +115,5 @@ def _caption(shown: Shown) -> str:
         f"γ = {shown.gamma:g}. ε: at the rate that was measured; tables have it at that rate's "
         "upper bound, too. Each point is the model after one epoch (ε grows with training); large: "
         "the final model. Horizontal lines carry models with ε = 0 or ∞ across the panels. "
-        f"{HOLLOW}{dagger}{shown.averaged()}"
+        f"{HOLLOW * hollow}{dagger}{shown.averaged()}"
     )

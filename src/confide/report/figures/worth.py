@@ -83,13 +83,14 @@ def worth(shown: Shown) -> Drawn:
         *shown.handles(),
         *(entry(label=words, **look) for words, look in compared.items()),
     ]
+    hollow = any(track.hollow for row in rows for track in row.tracks)
     caption = (
         "A small LSTM was trained on the texts of each model, with one budget of updates, and "
         "tested on held-out real text; lower is better. What is certified of a model is certified "
         "of its texts. Lines: the same LSTM trained on other texts, the redacted one at the least "
         "simulated miss rate of the study. The numbers themselves read "
         "protected text: no certificate covers this figure. Methods that depend on the policy at "
-        f"simulated miss rate γ = {shown.gamma:g}. {HOLLOW}{shown.averaged()}"
+        f"simulated miss rate γ = {shown.gamma:g}. {HOLLOW * hollow}{shown.averaged()}"
     )
     return drawn, caption, legend
 
