@@ -148,22 +148,20 @@ class Results:
             return datetime.date.today().isoformat()
         return self.dates[study]
 
-    def verdicts(self, paper: str) -> str:
-        """Claims of a paper against what they were tried on, in one table of verdicts."""
-        claims = [row for row in self.claims if row["paper"] == paper]
-        tried = dict.fromkeys(corpus_of(row["claim"]) for row in claims)
-        rows: dict[tuple[str, str], dict[str, str]] = {}
-        for row in claims:
-            corpus = corpus_of(row["claim"])
-            claim = row["claim"].removeprefix(f"{corpus}: ")
-            place = ", ".join(part for part in (row["section"], row["where"]) if part)
-            rows.setdefault((claim, place), {})[corpus] = row["verdict"]
-        body = [
-            [claim, place, *(verdict.get(corpus, UNTRIED) for corpus in tried)]
-            for (claim, place), verdict in rows.items()
-        ]
-        heads = [corpus or "verdict" for corpus in tried]
-        return "\n".join(table_lines(["claim", "place", *heads], body))
+    def verdicts(self, claims: dict[str, str], corpora: dict[str, str]) -> str:
+        """A table of verdicts in Markdown.
+
+        claims: labels of lines, and claims as they end; corpora: headings, and what claims begin
+        with. A claim that was not tried on a corpus has a dash; SystemExit where it was on none.
+        """
+        verdict = {row["claim"]: row["verdict"] for row in self.claims}
+        body = []
+        for words, claim in claims.items():
+            tried = [f"{corpus}: {claim}" for corpus in corpora.values()]
+            if not verdict.keys() & tried:
+                raise SystemExit(f"no claim ends so: {claim}")
+            body.append([words, *(verdict.get(name, UNTRIED) for name in tried)])
+        return "\n".join(table_lines(["", *corpora], body))
 
     def claim(self, claim: str) -> dict[str, str]:
         """The row of a claim; SystemExit where there is no such claim."""
@@ -209,12 +207,6 @@ def metrics(summary: Path) -> str:
     numbers = json.loads(summary.read_text())
     same = {key: value for key, value in numbers.items() if not key.endswith(MACHINE)}
     return json.dumps(same, indent=1, sort_keys=True) + "\n"
-
-
-def corpus_of(claim: str) -> str:
-    """What a claim was tried on: the words before its first colon."""
-    corpus, colon, _ = claim.partition(": ")
-    return corpus if colon else ""
 
 
 def merged(kept: list[Row], made: list[Row]) -> list[Row]:
