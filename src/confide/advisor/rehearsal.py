@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from confide.train.job import Job
 
 CHARACTERS = 4.0  # of a token, as far as nothing better is known
-WARM = 0.5  # seconds of steps of a kind before time is taken
+WARM = 0.5  # seconds of steps of a kind before time is taken, and of evaluations that are timed
 COARSE = 0.2  # seconds below which some systems cannot tell how much of them was work
 TIMED = 1.5  # seconds of steps of a kind that are timed
-LEAST = 2  # steps that make either
+LEAST = 2  # steps, or evaluations, that make either
 MOST_POINTS = 20_000  # of the text without meaning
 SCORED = 200  # points whose evaluation is timed
 AUTHORS = 50
@@ -155,9 +155,13 @@ def seconds_per_token(job: "Job") -> float:
     points = np.flatnonzero(partition.split == SPLITS.index("valid"))[:SCORED]
     evaluate_points(job.model, view, partition.secret, points[:1], job.device)
     clock = Clock(job.device)
-    evaluate_points(job.model, view, partition.secret, points, job.device)
+    began = time.perf_counter()
+    count = 0
+    while count < LEAST or time.perf_counter() - began < WARM:
+        evaluate_points(job.model, view, partition.secret, points, job.device)
+        count += 1
     tokens = len(points) + int(np.diff(view.starts)[points].sum())
-    return clock.seconds() / tokens
+    return clock.seconds() / (count * tokens)
 
 
 def seconds_of(job: "Job", step: Step, tokens: float) -> float:
