@@ -14,7 +14,7 @@ from scipy.stats import gamma, hypergeom
 
 from confide.report.figures import style
 from confide.report.figures.amplification import rows
-from confide.report.figures.frontier import Point, _points, apart, together
+from confide.report.figures.frontier import Point, apart, audited, together
 from confide.report.figures.registry import FIGURES
 from confide.report.figures.series import chosen_gamma, group
 from confide.report.results import load
@@ -400,7 +400,7 @@ def test_a_caught_secret_has_the_looser_price_of_caught_ones(results):
     def drawn(different):
         planted = {"secrets": 9, "sampled": 9, "different": different, "exposed": 0}
         own = {"claims": claims, "policy": {"planted": planted}}
-        (point,) = _points([replace(result, certificate=result.certificate | own)], "game")
+        (point,) = audited([replace(result, certificate=result.certificate | own)], "game")
         return point.certified, point.by_rdp
 
     assert drawn(different=0) == (3.0, 4.0)

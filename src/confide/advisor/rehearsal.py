@@ -9,9 +9,11 @@ import math
 import os
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -155,11 +157,8 @@ def seconds_per_token(job: "Job") -> float:
     points = np.flatnonzero(partition.split == SPLITS.index("valid"))[:SCORED]
     evaluate_points(job.model, view, partition.secret, points[:1], job.device)
     clock = Clock(job.device)
-    began = time.perf_counter()
-    count = 0
-    while count < LEAST or time.perf_counter() - began < WARM:
-        evaluate_points(job.model, view, partition.secret, points, job.device)
-        count += 1
+    read = partial(evaluate_points, job.model, view, partition.secret, points, job.device)
+    count = repeated(read, WARM)
     tokens = len(points) + int(np.diff(view.starts)[points].sum())
     return clock.seconds() / (count * tokens)
 
@@ -169,10 +168,11 @@ def seconds_of(job: "Job", step: Step, tokens: float) -> float:
 
     tokens: of a point, on average. The few may have met none of the long points, or one.
     """
-    repeated(job, step, WARM)
+    take = partial(job.run, step)
+    repeated(take, WARM)
     clock = Clock(job.device)
     before = job.batches.tokens
-    count = repeated(job, step, TIMED)
+    count = repeated(take, TIMED)
     seconds = clock.seconds() / count
     read = (job.batches.tokens - before) / count
     if read == 0 or step.unit == "author" or step.state == "published":
@@ -183,12 +183,12 @@ def seconds_of(job: "Job", step: Step, tokens: float) -> float:
     return seconds * size * (tokens + 1) / read
 
 
-def repeated(job: "Job", step: Step, seconds: float) -> int:
-    """Run steps of a kind for so long, and at least a few; how many that were."""
+def repeated(work: Callable[[], object], seconds: float) -> int:
+    """Do some work again and again for so long, and at least a few times; how often that was."""
     began = time.perf_counter()
     count = 0
     while count < LEAST or time.perf_counter() - began < seconds:
-        job.run(step)
+        work()
         count += 1
     return count
 

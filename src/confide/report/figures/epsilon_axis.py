@@ -6,7 +6,7 @@ Figure 5 (over the epsilon of a caught secret).
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
@@ -48,12 +48,16 @@ class Track(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What one row of panels draws; `epsilon` and `quality` are what its axes show, in words."""
+    """What one row of panels draws; `epsilon` and `quality` are what its axes show, in words.
+
+    `levels`: horizontal lines across all panels, their heights and looks.
+    """
 
     name: str
     tracks: list[Track]
     epsilon: str
     quality: str = "test perplexity"
+    levels: Sequence[tuple[float, dict[str, Any]]] = ()
 
 
 def rows_of(height: float, rows: list[Row]) -> tuple[Drawing, Any]:
@@ -75,6 +79,16 @@ def rows_of(height: float, rows: list[Row]) -> tuple[Drawing, Any]:
         if next_row is not None and next_row.epsilon == row.epsilon:
             axes[None].set_xlabel("")  # said once, below the last of them
     return drawn, grid
+
+
+def any_hollow(rows: Iterable[Row]) -> bool:
+    """Whether a model is drawn hollow, so that a legend and a caption must say why."""
+    return any(track.hollow for row in rows for track in row.tracks)
+
+
+def rests_on_no_misses(runs: Iterable[Result]) -> bool:
+    """Whether epsilon of one of these runs does, so that they are drawn hollow: see HOLLOW."""
+    return any(result.rests_on_no_misses for result in runs)
 
 
 def finite_meanings(pairs: Iterable[tuple[float | None, Meaning | None]]) -> list[Meaning]:
@@ -137,8 +151,6 @@ def _draw(line: dict[float | None, Axes], row: Row) -> None:
             axes.set_xlim(-1, 1)
             axes.set_xticks([])
             axes.set_facecolor("#f7f7f7")
-    first = next(iter(line.values()))
-    plain_log(first, "y")
     if inside and final:
         _by_value(finite, inside)
     elif inside:
@@ -147,6 +159,11 @@ def _draw(line: dict[float | None, Axes], row: Row) -> None:
     else:
         finite.set_xticks([])
     finite.set_title(f"{row.name}: 0 < ε < ∞")
+    for axes in line.values():
+        for height, properties in row.levels:
+            axes.axhline(height, **properties)
+    first = next(iter(line.values()))
+    plain_log(first, "y")  # last: its ticks go by all that is drawn
     first.set_ylabel(row.quality)
     finite.set_xlabel(row.epsilon)
 

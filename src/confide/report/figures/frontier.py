@@ -67,7 +67,7 @@ class Point:
 )
 def frontier(shown: Shown) -> Drawn:
     """Two panels, each with strips for epsilon = 0 and infinity; colour is test perplexity."""
-    points = {name: _points(shown.results, name) for name in PANELS}
+    points = {name: audited(shown.results, name) for name in PANELS}
     every = [point for of_panel in points.values() for point in of_panel]
     if not every:
         raise Nothing
@@ -93,7 +93,7 @@ def frontier(shown: Shown) -> Drawn:
     return drawn, _caption(shown.results), legend
 
 
-def _points(results: list[Result], name: str) -> list[Point]:
+def audited(results: list[Result], name: str) -> list[Point]:
     """Models that were audited by a set of coins."""
     points = []
     for series in group(results):

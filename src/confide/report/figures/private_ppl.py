@@ -7,12 +7,11 @@ The fair score is of <MASK> and a guess among the vocabulary for each token that
 
 from typing import Any
 
-from matplotlib.axes import Axes
-
 from confide.report.figures import style
 from confide.report.figures.epsilon_axis import (
     Row,
     Track,
+    any_hollow,
     belongs,
     caught,
     caught_axis,
@@ -53,15 +52,12 @@ def private_ppl(shown: Shown) -> Drawn:
             name=f"{name}, tokens that the policy marks",
             tracks=_tracks(shown.series[name], shown.gamma, meaning),
             epsilon=caught_axis(meaning),
+            levels=_references(shown.corpora[name]),
         )
         for name, meaning in panels
     ]
-    drawn, grid = rows_of(0.2 + 2.4 * len(rows), rows)
-    for line, (name, _) in zip(grid, panels, strict=True):
-        for axes in line:
-            _references(axes, shown.corpora[name])
-        style.plain_log(line[0], "y")  # again: the lines may lie far from what was drawn before
-    masked = any(track.hollow for row in rows for track in row.tracks)
+    drawn, _ = rows_of(0.2 + 2.4 * len(rows), rows)
+    masked = any_hollow(rows)
     raw = "masked text only, scored\non raw text (as published)"
     legend = [
         *shown.handles(),
@@ -91,12 +87,15 @@ def _tracks(drawn: list[Series], gamma: float, meaning: Meaning) -> list[Track]:
     return tracks
 
 
-def _references(axes: Axes, results: list[Result]) -> None:
+def _references(results: list[Result]) -> list[tuple[float, dict[str, Any]]]:
+    """Perplexities of guesses that know no model, behind all else."""
+    levels = []
     for field, line in LINES.items():
         values = (result.evaluation.get(field) for result in results)
         value = next((value for value in values if value is not None), None)
         if value is not None:
-            axes.axhline(value, zorder=1, **line)
+            levels.append((value, line | {"zorder": 1}))
+    return levels
 
 
 def _caption(shown: Shown, masked: bool) -> str:

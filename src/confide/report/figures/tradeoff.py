@@ -15,7 +15,9 @@ from confide.report.figures.epsilon_axis import (
     Point,
     Row,
     Track,
+    any_hollow,
     finite_meanings,
+    rests_on_no_misses,
     rows_of,
 )
 from confide.report.figures.frame import Drawn, Shown, figure
@@ -52,7 +54,7 @@ def tradeoff(shown: Shown) -> Drawn:
         style.dot("after each epoch", 4, linestyle="-"),
         style.dot("final model", 9, markeredgecolor="black"),
     ]
-    hollow = any(track.hollow for row in rows for track in row.tracks)
+    hollow = any_hollow(rows)
     if hollow:
         condition = "only if the policy\nmisses nothing"
         legend.append(style.dot(condition, 9, fillstyle="none", markeredgewidth=1.6))
@@ -74,8 +76,7 @@ def _tracks(drawn: list[Series], gamma: float, meaning: Meaning, quality: str) -
             continue
         last = points[-1].epsilon
         if last in APART or runs[0].meaning == meaning:
-            hollow = any(result.rests_on_no_misses for result in runs)
-            tracks.append(Track(series, points, hollow=hollow))
+            tracks.append(Track(series, points, hollow=rests_on_no_misses(runs)))
         if last == math.inf and runs[0].run.gamma > 0 and series.look.policy:
             tracks += _perfect(series, meaning, quality)
     return tracks

@@ -12,12 +12,14 @@ from confide.report.figures.epsilon_axis import (
     Point,
     Row,
     Track,
+    any_hollow,
     finite_meanings,
+    rests_on_no_misses,
     rows_of,
 )
 from confide.report.figures.frame import Drawn, Shown, figure
 from confide.report.figures.series import Series, over_runs
-from confide.report.figures.style import DOTTED, INK, entry, plain_log
+from confide.report.figures.style import DOTTED, INK, entry
 from confide.report.results import Meaning, Result
 
 FIELD = "bits_per_character"
@@ -60,39 +62,39 @@ def worth(shown: Shown) -> Drawn:
             (result.bayesian_epsilon, result.meaning) for result in results
         )
     ]
+    compared = {name: _compared(results) for name, results in shown.corpora.items()}
     rows = [
         Row(
             name=name,
             tracks=_tracks(shown.series[name], shown.gamma, meaning),
             epsilon=f"Bayesian confidentiality ε\n{meaning.words}",
             quality="bits per character of real text",
+            levels=[(value, COMPARED[text][1]) for text, value in compared[name].items()],
         )
         for name, meaning in panels
     ]
-    drawn, grid = rows_of(0.2 + 2.6 * len(rows), rows)
-    compared: dict[str, dict[str, Any]] = {}  # lines that are drawn, by what they are
-    for line, (name, _) in zip(grid, panels, strict=True):
-        for text, (words, look) in COMPARED.items():
-            value = over_runs(least_missed(shown.corpora[name]), partial(measured, text=text))
-            if value is not None:
-                compared[words] = look
-                for axes in line:
-                    axes.axhline(value.value, **look)
-        plain_log(line[0], "y")  # again: the lines may lie far from what was drawn before
+    drawn, _ = rows_of(0.2 + 2.6 * len(rows), rows)
+    texts = dict.fromkeys(text for values in compared.values() for text in values)
     legend = [
         *shown.handles(),
-        *(entry(label=words, **look) for words, look in compared.items()),
+        *(entry(label=words, **look) for words, look in map(COMPARED.__getitem__, texts)),
     ]
-    hollow = any(track.hollow for row in rows for track in row.tracks)
     caption = (
         "A small LSTM was trained on the texts of each model, with one budget of updates, and "
         "tested on held-out real text; lower is better. What is certified of a model is certified "
         "of its texts. Lines: the same LSTM trained on other texts, the redacted one at the least "
         "simulated miss rate of the study. The numbers themselves read "
         "protected text: no certificate covers this figure. Methods that depend on the policy at "
-        f"simulated miss rate γ = {shown.gamma:g}. {HOLLOW * hollow}{shown.averaged()}"
+        f"simulated miss rate γ = {shown.gamma:g}. {HOLLOW * any_hollow(rows)}{shown.averaged()}"
     )
     return drawn, caption, legend
+
+
+def _compared(results: list[Result]) -> dict[str, float]:
+    """What texts of COMPARED are worth that were measured."""
+    least = least_missed(results)
+    values = {text: over_runs(least, partial(measured, text=text)) for text in COMPARED}
+    return {text: value.value for text, value in values.items() if value is not None}
 
 
 def _tracks(drawn: list[Series], gamma: float, meaning: Meaning) -> list[Track]:
@@ -104,6 +106,6 @@ def _tracks(drawn: list[Series], gamma: float, meaning: Meaning) -> list[Track]:
         if epsilon is None or value is None:
             continue
         if epsilon.value in APART or runs[0].meaning == meaning:
-            hollow = any(result.rests_on_no_misses for result in runs)
-            tracks.append(Track(series, (Point(epsilon.value, value),), hollow=hollow))
+            point = Point(epsilon.value, value)
+            tracks.append(Track(series, (point,), hollow=rests_on_no_misses(runs)))
     return tracks
