@@ -16,7 +16,7 @@ from confide.data.redaction import batch_finder_of, finder_of
 from confide.errors import InputError
 from confide.policies import batched, policy
 from confide.policies.contextual import flagged as contextual_spans
-from confide.policies.ner import Entities, flagged, uncertain
+from confide.policies.ner import Entities, flagged, probabilities, uncertain
 from confide.policies.pipelines import load, run
 from confide.specs import (
     ContextualPolicySpec,
@@ -140,18 +140,26 @@ def test_thresholds_by_hand():
         (6, 7, "A"): 0.02,
     }
     tokens = [(index * 2, index * 2 + 1) for index in range(8)]
-    found = Entities(tokens, scores, {(0, 1, "A"), (6, 7, "A")})
-    assert flagged(found, ner("m")) == [Span(0, 1, "A", 0.5)]
-    assert flagged(found, ner("m", threshold=0.1)) == [Span(0, 1, "A", 0.5), Span(6, 9, "A", 0.11)]
+    found = Entities(tokens, scores, {(0, 1, "A"), (3, 5, "A"), (6, 7, "A")})
+    assert flagged(found, ner("m")) == [Span(0, 1, "A", 0.7)]
+    assert flagged(found, ner("m", labels=["A"])) == [Span(0, 1, "A", 0.5)]
+    assert flagged(found, ner("m", threshold=0.1)) == [Span(0, 1, "A", 0.7), Span(6, 9, "A", 0.11)]
     places = [(span.start, span.end) for span in flagged(found, ner("m", conservative=True))]
-    assert places == [
-        (0, 1),
-        (6, 7),
-        (8, 9),
-        (12, 13),
-    ]  # tokens 3 and 4 lie outside with 0.89 < 0.9, token 2 with 0.91
-    assert uncertain(8, scores, 0.9) == [0, 3, 4] and uncertain(8, scores, 0.3) == []
+    assert places == [(0, 1), (6, 9), (12, 13)]  # of the best parse, whatever their scores
+    inside = probabilities(8, scores)
+    assert inside == [0.7, 0, 0.09, 0.11, 0.11, 0, 0.02, 0]
+    # tokens 3 and 4 lie outside with 0.89 < 0.9, token 2 with 0.91
+    assert uncertain(inside, 0.9) == [0, 3, 4] and uncertain(inside, 0.3) == []
     assert [span.start for span in flagged(found, ner("m", conservative=True, labels=["B"]))] == [0]
+
+
+def test_an_entity_of_other_parses_alone_is_none_but_makes_doubtful_what_it_holds():
+    """A beam over a parser that was trained greedily prefers long entities."""
+    tokens = [(index * 2, index * 2 + 1) for index in range(8)]
+    found = Entities(tokens, {(1, 7, "QUANTITY"): 0.97, (1, 2, "QUANTITY"): 0.03}, {(1, 2, "MASS")})
+    assert flagged(found, ner("m")) == [Span(2, 3, "MASS", 1.0)]
+    conservative = flagged(found, ner("m", conservative=True))
+    assert characters(conservative) >= {place for start, _ in tokens[1:7] for place in [start]}
 
 
 def test_scores_are_the_weights_of_the_parses_of_the_beam(trained):
@@ -159,7 +167,7 @@ def test_scores_are_the_weights_of_the_parses_of_the_beam(trained):
     nlp = load(model, ("ner",))
     component = nlp.get_pipe("ner")
     certain = 0
-    for text, (doc, scores) in zip(texts, run(nlp, texts, 4), strict=True):
+    for text, (_, scores) in zip(texts, run(nlp, texts, 4), strict=True):
         (beam,) = component.beam_parse([nlp.make_doc(text)], beam_width=4)
         parses = component.moves.get_beam_parses(beam)
         assert sum(weight for weight, _ in parses) == pytest.approx(1)
@@ -167,11 +175,22 @@ def test_scores_are_the_weights_of_the_parses_of_the_beam(trained):
             assert score == pytest.approx(
                 sum(weight for weight, parse in parses if entity in parse), abs=1e-3
             )
-        assert {(e.start, e.end, e.label_) for e in doc.ents} == set(
-            max(parses, key=lambda parse: parse[0])[1]
-        )
         certain += any(score > 0.9 for score in scores.values())
     assert certain >= 20  # it has learnt something
+
+
+def test_entities_are_those_that_the_pipeline_itself_finds(trained):
+    model, texts = trained
+    nlp = load(model, ("ner",))
+    texts = [*texts, *DOUBTFUL]
+    found = 0
+    for text, (doc, _) in zip(texts, run(nlp, texts, 16), strict=True):
+        own = {(e.start_char, e.end_char, e.label_) for e in nlp(text).ents}
+        assert {(e.start_char, e.end_char, e.label_) for e in doc.ents} == own
+        flags = policy(ner(model, beam_width=16))(text)
+        assert characters(flags) <= {place for a, b, _ in own for place in range(a, b)}
+        found += bool(flags)
+    assert found >= 20
 
 
 def test_the_conservative_policy_flags_all_that_pi_flags_and_more(trained):

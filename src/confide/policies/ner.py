@@ -1,18 +1,22 @@
 """Named entities as a policy.
 
-It has the two thresholds of CRT's MultiWOZ runs (A.4, and SDP's "all entities"). pi flags
-every entity of the beam whose score is above the threshold. Its conservative sibling adds the
-entities of the best parse, whatever their score, and each token that lies outside of all entities
-with too small a probability; it flags whatever pi of the same pipeline flags. Both look at the
-whole text, so masking one secret may change what else they find: what they may claim of a caught
-secret is what the neighbour test measures (CRT's proof assumes a policy without context).
+It has the two thresholds of CRT's MultiWOZ runs (A.4, and SDP's "all entities"). pi flags the
+entities of the best parse whose every token lies inside an entity with a probability above the
+threshold. Its conservative sibling adds the other entities of the best parse, and each token that
+lies outside of all entities with too small a probability; it flags whatever pi of the same pipeline
+flags. Both look at the whole text, so masking one secret may change what else they find: what they
+may claim of a caught secret is what the neighbour test measures (CRT's proof assumes a policy
+without context).
+
+Probabilities are of a beam over parses, entities are not: a beam over a parser that was trained
+greedily, as most are, prefers long entities, which take fewer steps.
 """
 
 from functools import lru_cache
 from typing import NamedTuple
 
 from confide.policies.batches import Batched, closed
-from confide.policies.pipelines import ENTITIES, Scores, load, run
+from confide.policies.pipelines import ENTITIES, Entity, Scores, entities_of, load, run
 from confide.policies.spans import merge
 from confide.specs import NerPolicySpec
 from confide.types import Span
@@ -25,7 +29,7 @@ class Entities(NamedTuple):
 
     tokens: list[tuple[int, int]]  # characters of each
     scores: Scores
-    best: set[tuple[int, int, str]]  # the entities of the best parse
+    best: set[Entity]  # the entities of the best parse
 
 
 def ner(spec: NerPolicySpec) -> Batched:
@@ -51,7 +55,7 @@ def entities(model: str, texts: tuple[str, ...], beam_width: int) -> list[Entiti
             Entities(
                 [(token.idx, token.idx + len(token)) for token in doc],
                 scores,
-                {(entity.start, entity.end, entity.label_) for entity in doc.ents},
+                entities_of(doc),
             )
             for doc, scores in run(nlp, texts, beam_width)
         ]
@@ -68,24 +72,29 @@ def flagged(text_entities: Entities, spec: NerPolicySpec) -> list[Span]:
         for entity, score in scores.items()
         if spec.labels is None or entity[2] in spec.labels
     }
-    spans = [
-        Span(tokens[start][0], tokens[end - 1][1], label, score)
-        for (start, end, label), score in known.items()
-        if score > spec.threshold or (spec.conservative and (start, end, label) in best)
-    ]
+    inside = probabilities(len(tokens), known)
+    spans = []
+    for start, end, label in best:
+        score = min(inside[start:end])
+        wanted = spec.labels is None or label in spec.labels
+        if wanted and (spec.conservative or score > spec.threshold):
+            spans.append(Span(tokens[start][0], tokens[end - 1][1], label, score))
     if spec.conservative:
-        spans += [
-            Span(*tokens[index], UNCERTAIN) for index in uncertain(len(tokens), known, spec.outside)
-        ]
+        spans += [Span(*tokens[index], UNCERTAIN) for index in uncertain(inside, spec.outside)]
     return merge(spans)
 
 
-def uncertain(length: int, scores: Scores, outside: float) -> list[int]:
-    """Tokens that lie outside of all entities with a probability below `outside`."""
+def probabilities(length: int, scores: Scores) -> list[float]:
+    """Of each token, how probable it is to lie inside an entity."""
     inside = [0.0] * length
     for (start, end, _), score in scores.items():
         for index in range(start, end):
             inside[index] += score
+    return inside
+
+
+def uncertain(inside: list[float], outside: float) -> list[int]:
+    """Tokens that lie outside of all entities with a probability below `outside`."""
     return [
         index for index, probability in enumerate(inside) if round(1 - probability, 6) < outside
     ]

@@ -2,9 +2,8 @@
 
 They are loaded once, without the components that no policy reads, and run on many texts. A pipeline
 is an installed package, a folder, or a file that the stage `pipeline` wrote. Entities are scored as
-CRT's policies need it (A.4): spaCy's parser gives none, so a beam of parses is kept, and an
-entity's score is the weight of the parses that have it. The scores of a parser that was trained
-greedily, as most are, run high: recall and the neighbour test measure what a threshold misses.
+CRT's policies need it (A.4): spaCy's parser gives none, so a beam of parses is kept beside its own,
+and an entity's score is the weight of the parses that have it.
 """
 
 from collections.abc import Sequence
@@ -31,7 +30,8 @@ DIGITS = 4  # of a score: what is left of the order of additions lies below
 
 GROUP = 64  # documents whose beams move on together
 
-Scores = dict[tuple[int, int, str], float]  # (first token, end, label) -> score
+Entity = tuple[int, int, str]  # first token, end, label
+Scores = dict[Entity, float]
 
 
 @lru_cache(maxsize=4)
@@ -109,7 +109,7 @@ def _line(error: Exception) -> str:
 
 
 def run(nlp: "Language", texts: Sequence[str], beam_width: int = 1) -> list[tuple["Doc", Scores]]:
-    """Annotated documents, and the scores of their entities.
+    """Documents as the pipeline annotates them, and scores of entities, those of other parses, too.
 
     With a beam of 1 all score 1, and so do those of rules. Raises where spaCy does, also on a text
     longer than nlp.max_length: nothing is cut.
@@ -118,24 +118,32 @@ def run(nlp: "Language", texts: Sequence[str], beam_width: int = 1) -> list[tupl
 
     docs = [nlp.make_doc(text) for text in texts]
     scores: list[Scores] = [{} for _ in docs]
+    parsed: list[set[Entity]] = [set() for _ in docs]
     for _, component in nlp.pipeline:
         if beam_width > 1 and isinstance(component, EntityRecognizer):
             for alike in _by_length(docs):
                 group = [docs[index] for index in alike]
+                # before its own parse, with whose entities all parses would have to agree
                 beams = component.beam_parse(group, beam_width=beam_width)
-                component.set_annotations(group, beams)
+                component.set_annotations(group, component.predict(group))
                 for index, weights in zip(alike, component.scored_ents(beams), strict=True):
                     scores[index] = {
                         entity: round(weight, DIGITS) for entity, weight in weights.items()
                     }
+                    parsed[index] = entities_of(docs[index])
         elif hasattr(component, "pipe"):
             docs = list(component.pipe(docs, batch_size=max(1, len(docs))))
         else:
             docs = [component(doc) for doc in docs]
-    for doc, of_doc in zip(docs, scores, strict=True):
-        for entity in doc.ents:
-            of_doc.setdefault((entity.start, entity.end, entity.label_), 1.0)
+    for doc, of_doc, of_parse in zip(docs, scores, parsed, strict=True):
+        for entity in entities_of(doc) - of_parse:
+            of_doc.setdefault(entity, 1.0)
     return list(zip(docs, scores, strict=True))
+
+
+def entities_of(doc: "Doc") -> set[Entity]:
+    """First token, end and label of each entity of a document."""
+    return {(entity.start, entity.end, entity.label_) for entity in doc.ents}
 
 
 def _by_length(docs: list["Doc"]) -> list[list[int]]:

@@ -62,7 +62,7 @@ class EverythingPolicySpec(Spec):
 
 
 class NerPolicySpec(Spec):
-    """Named entities that a spaCy pipeline finds, scored by a beam over its parses.
+    """Named entities that a spaCy pipeline finds, with probabilities of a beam over its parses.
 
     `conservative` is the pi_c of CRT's MultiWOZ runs: every entity of the best parse whatever its
     score, and every token that lies outside of all entities with a probability below `outside`.
@@ -74,7 +74,7 @@ class NerPolicySpec(Spec):
         False  # you declare that a model which the workflow does not make saw no protected text
     )
     labels: list[str] | None = None  # None: all that the pipeline knows
-    threshold: Fraction = 0.3  # an entity of the beam counts where its score is above
+    threshold: Fraction = 0.3  # an entity counts where each token is in one with more than this
     conservative: bool = False
     outside: Fraction = 0.9
     beam_width: Natural = 4
