@@ -112,6 +112,21 @@ def test_selective_training_gives_away_what_its_policy_misses(base, results):
     assert crt.missed(of(base, kept), "selective").word == OPEN
 
 
+def test_any_miss_rate_is_the_smallest_above_zero(base, results):
+    rates = sorted({r.run.gamma for r in results if r.run.name == "redacted"})
+    assert rates[0] == 0 and len(rates) > 2
+    for most, word in ((19.9, HOLDS), (4.0, OPEN)):
+        smallest = [
+            result
+            for result in attacked(results, "redacted", "exposure", max=most)
+            if result.run.gamma == rates[1]
+        ]
+        others = [result for result in results if result.run.gamma != rates[1]]
+        study = of(base, [*smallest, *others])
+        assert crt.missed(study, "redacted").word == HOLDS
+        assert crt.missed(study, "redacted", at="smallest").word == word
+
+
 @pytest.mark.parametrize("group", ["", "group_"])
 def test_membership_must_beat_the_blind_baseline(base, results, group):
     assert crt.membership(base, "", group).word == HOLDS
@@ -175,6 +190,21 @@ def test_perplexity_of_all_tokens_and_of_public_ones_are_two_claims(base, result
     assert crt.utility(of(base, dearer), "", "ppl").word == APART
 
 
+def test_perplexity_beside_selective_training(base, results):
+    better = [changed_by(result, 2.0, "selective") for result in results]
+    assert crt.utility(of(base, better), "", "ppl", other="selective").word == HOLDS
+    worse = [changed_by(result, 0.2, "selective") for result in results]
+    assert crt.utility(of(base, worse), "", "ppl", other="selective").word == FAILS
+
+
+def changed_by(result, factor, row):
+    """A run of a row with that many times CRT's perplexity, give or take a hundredth."""
+    if result.run.name != row:
+        return result
+    ppl = 20.0 * factor * (1 + 0.01 * result.run.seed)
+    return replace(result, evaluation=result.evaluation | {"ppl": ppl})
+
+
 @pytest.mark.parametrize(
     ("ppl", "word"), [(10.0, ONE_SEED), (11.0, ONE_SEED), (11.9, ONE_SEED), (13.0, FAILS)]
 )
@@ -192,6 +222,19 @@ def test_almost_the_perplexity_without_protection(base, results):
             for r in results
         ]
         assert crt.near_nonprivate(of(base, near), "").word == word
+
+
+def test_redaction_that_misses_nothing_and_no_protection(base, results):
+    for ratio, word in ((1.05, HOLDS), (1.4, FAILS)):
+        near = [
+            replace(r, evaluation=r.evaluation | {"ppl": ratio * unprotected(results, r)})
+            if r.run.name == "redacted" and r.run.gamma == 0
+            else r
+            for r in results
+        ]
+        assert crt.redacted_near_nonprivate(of(base, near), "").word == word
+    missing = [r for r in results if r.run.name != "redacted" or r.run.gamma > 0]
+    assert crt.redacted_near_nonprivate(of(base, missing), "").word == APART
 
 
 def unprotected(results, result) -> float:

@@ -184,3 +184,19 @@ def test_batches_of_one_author_against_random_ones(authors):
     assert judged("triplet", "nonprivate") == HOLDS
     assert judged("nonprivate", "triplet") == FAILS
     assert judged("triplet", "triplet") == OPEN
+
+
+def test_a_larger_weight_protects_more_and_costs_more(authors):
+    """Two rows stand for a small and a large weight."""
+
+    def weighted(little, much):
+        names = {f"writers_{little}": "001", f"writers_{much}": "10"}
+        rows = [
+            renamed(authors.results, {name: f"writers_{kind}_{end}"})
+            for kind in KINDS
+            for name, end in names.items()
+        ]
+        return Study(authors.spec, [result for row in rows for result in row])
+
+    assert word(regularisation.traded(weighted("nonprivate", "dpsgd"), "001", "10")) == HOLDS
+    assert word(regularisation.traded(weighted("dpsgd", "nonprivate"), "001", "10")) == FAILS

@@ -36,6 +36,14 @@ def test_selective_has_lower_perplexity_at_equal_epsilon(base, results):
     assert selective.utility(of(base, dearer), **rows).word == APART
 
 
+def test_next_words_guessed_right(base, results):
+    rows = {"selective": "selective", "dpsgd": "dpsgd"}
+    for share, expected in ((0.9, HOLDS), (0.1, FAILS)):
+        own = changed(changed(results, "dpsgd", accuracy=0.5), "selective", accuracy=share)
+        found = selective.accuracy(of(base, own), **rows)
+        assert found.word == expected and f"{100 * share:g} % against 50 %" in found.evidence
+
+
 def test_a_printed_epsilon_that_is_not_certified(base, results):
     own = claimed(renamed(results, ROWS), "sdp_selective", "as_published", 4.5)
     assert selective.printed_epsilon(of(base, own), "sdp_selective").word == HOLDS

@@ -42,6 +42,8 @@ RDP = {
 }
 GREY = "#444444"
 APART = 0.09  # widths of a panel between two markers
+FEET = 0.07  # heights of a panel below a measured epsilon of 0
+FOOT: dict[str, Any] = {"color": "#999999", "linewidth": 0.8, "zorder": 1}
 BY_RDP: dict[str, Any] = {"color": GREY, "linewidth": 3, "alpha": 0.35}
 
 
@@ -71,6 +73,9 @@ def frontier(shown: Shown) -> Drawn:
     every = [point for of_panel in points.values() for point in of_panel]
     if not every:
         raise Nothing
+    gammas = {point.gamma for point in every} - {None}
+    if len(gammas) == 1:  # the caption says it
+        points = {name: [replace(p, gamma=None) for p in some] for name, some in points.items()}
     ppl = [point.ppl for point in every]
     wider = 1.0 if max(ppl) > min(ppl) else 1.1
     colours = ScalarMappable(LogNorm(min(ppl) / wider, max(ppl) * wider), COLOURS)
@@ -90,7 +95,7 @@ def frontier(shown: Shown) -> Drawn:
         style.entry("certified: from PLD\nto RDP", **BY_RDP),
         Patch(facecolor=REFUTED, label="lower end here:\ncertificate refuted"),
     ]
-    return drawn, _caption(shown.results), legend
+    return drawn, _caption(shown.results, gammas), legend
 
 
 def audited(results: list[Result], name: str) -> list[Point]:
@@ -157,7 +162,7 @@ def odds(share: float) -> float:
 def _panel(line: list[Axes], points: list[Point], colours: ScalarMappable, top: float) -> None:
     zero, finite, infinite = line
     for axes in line:
-        axes.set_ylim(-0.03 * top, top)
+        axes.set_ylim(-FEET * top, top)
     inside = [point for point in points if 0 < point.certified < math.inf]
     ends = (point.certified if point.by_rdp == math.inf else point.by_rdp for point in inside)
     right = 1.12 * max(ends, default=1.0)
@@ -176,6 +181,7 @@ def _panel(line: list[Axes], points: list[Point], colours: ScalarMappable, top: 
     ranks = np.argsort(np.argsort(places))
     top_of_inside = max((point.high for point in inside), default=0.0)
     for place, rank, point in zip(places, ranks, inside, strict=True):
+        finite.plot([point.certified, place], [-FEET * top, point.low], **FOOT)
         finite.plot([place, max(place, min(point.by_rdp, right))], [point.measured] * 2, **BY_RDP)
         _draw(finite, place, point, colours, above=top_of_inside, lines=rank % 2)
     finite.set_xlabel("certified ε")
@@ -222,8 +228,15 @@ def _draw(
         style.beside(axes, f"{point.gamma:g}", place, height, (0, 2 + 8 * lines), **properties)
 
 
-def _caption(results: list[Result]) -> str:
+def _caption(results: list[Result], gammas: set[float | None]) -> str:
     coins = sorted({result.metric("game", "game_coins") for result in results} - {None})
+    miss_rates = (
+        "Numbers above lines: simulated miss rates γ of methods that depend on the policy."
+        if len(gammas) > 1
+        else f"Simulated miss rate of methods that depend on the policy: γ = {gammas.pop():g}."
+        if gammas
+        else ""
+    )
     return (
         f"Before training, fair coins decided for {', '.join(map(str, coins)) or 'no'} planted "
         "sentences each whether they hold their secret or <MASK> (left), or are there at all "
@@ -231,7 +244,7 @@ def _caption(results: list[Result]) -> str:
         "right guess. Line: from the bound that holds with 95 %, whatever the attack, up to the "
         "Clopper–Pearson end; all guesses right are drawn as half a guess wrong. Of several seeds "
         "the marker is the mean, a dot is each, and the ends are their largest. Certified: ε of a "
-        "secret that the policy misses (that it catches, if it misses none), or of a record; those "
-        "that would overlap are drawn side by side. Numbers above lines: simulated miss rates γ of "
-        "methods that depend on the policy. A line that begins in the red region refutes its claim."
+        "secret that the policy misses (that it catches, if it misses none), or of a record: where "
+        "a line's grey foot stands, as those that would overlap are drawn side by side. "
+        f"{miss_rates} A line that begins in the red region refutes its claim."
     )

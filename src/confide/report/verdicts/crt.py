@@ -7,6 +7,7 @@ import math
 
 from confide.report.figures.amplification import PUBLISHED as PRINTED
 from confide.report.figures.amplification import rows as amplification
+from confide.report.seeds import mean_of
 from confide.report.tables.table import show
 from confide.report.verdicts.evidence import (
     APART,
@@ -61,13 +62,14 @@ def canaries(study: Study, prefix: str) -> Verdict:
     return verdict
 
 
-def missed(study: Study, row: str) -> Verdict:
-    """Whatever the policy misses can be extracted from a model, here at the largest miss rate.
+def missed(study: Study, row: str, at: str = "largest") -> Verdict:
+    """Whatever the policy misses can be extracted from a model.
 
     One canary that comes back whole, in every seed, is enough. Less must lie above chance over
-    seeds.
+    seeds. `at`: the largest or the smallest miss rate above 0.
     """
-    gamma = max(study.gammas(row))
+    some = [gamma for gamma in study.gammas(row) if gamma > 0] or [0.0]
+    gamma = {"largest": max, "smallest": min}[at](some)
     exposures = study.each(row, "exposure_max", gamma)
     chance = study.number(row, "exposure_null_max_high", gamma)
     whole = math.log2(study.metric(row, "exposure", "candidates", gamma))
@@ -213,34 +215,47 @@ def _ignorant(study: Study, row: str, auc: str) -> float | None:
     return study.metric(row, "membership", auc, gamma)
 
 
-def utility(study: Study, prefix: str, column: str) -> Verdict:
-    """Perplexity at the paper's miss rate: the same as DP-SGD's or lower, at a smaller epsilon.
+def utility(study: Study, prefix: str, column: str, other: str = "dpsgd") -> Verdict:
+    """Perplexity at the paper's miss rate: the same as another method's or lower.
 
     `column`: which tokens. Of all tokens the paper speaks; of public ones alone CRT can learn.
     Nothing is compared where CRT's Bayesian epsilon is not the smaller one.
     """
-    rows = f"{prefix}crt", f"{prefix}dpsgd"
-    epsilon_crt, epsilon_dpsgd = study.numbers(rows, "epsilon_bayesian")
-    crt, dpsgd = study.numbers(rows, column)
+    rows = f"{prefix}crt", f"{prefix}{other}"
+    own_epsilon, other_epsilon = study.numbers(rows, "epsilon_bayesian")
+    own, others = study.numbers(rows, column)
     evidence = (
-        f"test perplexity {show(crt)} against {show(dpsgd)} at a Bayesian ε of "
-        f"{show(epsilon_crt)} and {show(epsilon_dpsgd)}"
+        f"test perplexity {show(own)} against {show(others)} at a Bayesian ε of "
+        f"{show(own_epsilon)} and {show(other_epsilon)}"
     )
-    if epsilon_crt >= epsilon_dpsgd:
+    if own_epsilon >= other_epsilon:
         return Verdict(APART, evidence)
     return below([above_ratio(ratios(study, rows, column), SAME)], evidence, far=FAR)
 
 
 def near_nonprivate(study: Study, prefix: str) -> Verdict:
     """Perplexity at the paper's miss rate against training without protection; a tenth is near."""
-    rows = f"{prefix}crt", f"{prefix}nonprivate"
-    crt, nonprivate = study.numbers(rows, "ppl")
-    public = study.numbers(rows, "ppl_public")
+    return _near(study, (f"{prefix}crt", f"{prefix}nonprivate"))
+
+
+def redacted_near_nonprivate(study: Study, prefix: str) -> Verdict:
+    """The same of redaction alone whose policy was made to miss nothing."""
+    names = f"{prefix}redacted", f"{prefix}nonprivate"
+    if min(study.gammas(names[0])) > 0:
+        return Verdict(APART, "the policy was made to miss some")
+    return _near(study, names, gamma=0.0)
+
+
+def _near(study: Study, names: tuple[str, str], gamma: float | None = None) -> Verdict:
+    """Perplexity of the first row, a tenth more than the second's at most."""
+    first, second = (study.each(name, "ppl", gamma) for name in names)
+    public = study.numbers(names, "ppl_public", gamma)
     evidence = (
-        f"test perplexity {show(crt)} against {show(nonprivate)} without protection, of public "
-        f"tokens {show(public[0])} against {show(public[1])}; a tenth more counts as near"
+        f"test perplexity {show(mean_of(list(first.values())))} against "
+        f"{show(mean_of(list(second.values())))} without protection, of public tokens "
+        f"{show(public[0])} against {show(public[1])}; a tenth more counts as near"
     )
-    return below([above_ratio(ratios(study, rows), ALMOST)], evidence, far=FAR)
+    return below([above_ratio(log_ratios(first, second), ALMOST)], evidence, far=FAR)
 
 
 def transformers(

@@ -23,6 +23,7 @@ from confide.report.verdicts.evidence import (
     above_ratio,
     below,
     decide,
+    log_ratios,
     paired,
     ratios,
 )
@@ -104,6 +105,25 @@ def protected(study: Study, prefix: str, kind: str, measure: Measure, unit: str)
     if verdict.word == HOLDS and not is_ahead:
         return verdict._replace(word=PUBLISHED)
     return verdict
+
+
+def traded(study: Study, little: str, much: str) -> Verdict:
+    """A regulariser's large weight against its small one: less exposed, and a higher perplexity.
+
+    `little`, `much`: what the names of the rows of both regularisers end with.
+    """
+    samples = []
+    parts = []
+    for kind in KINDS:
+        rows = f"writers_{kind}_{much}", f"writers_{kind}_{little}"
+        bits, ppl = ([study.each(row, name) for row in rows] for name in (EXPOSURE, "ppl"))
+        samples += [paired(*bits), log_ratios(*reversed(ppl))]
+        means = [mean_of(list(each.values())) for each in (*bits, *ppl)]
+        parts.append(
+            f"{kind} {show(means[0])} bits and perplexity {show(means[2])}, "
+            f"with the small weight {show(means[1])} and {show(means[3])}"
+        )
+    return below(samples, "; ".join(parts), far=math.inf)
 
 
 def against_noise(study: Study) -> Verdict:

@@ -53,6 +53,15 @@ def utility(study: Study, selective: str, dpsgd: str) -> Verdict:
     return below([ratios(study, names)], evidence, far=FAR)
 
 
+def accuracy(study: Study, selective: str, dpsgd: str) -> Verdict:
+    """Next words guessed right at equal epsilon of a caught secret."""
+    first, second = (study.each(name, "accuracy") for name in (selective, dpsgd))
+    evidence = " against ".join(
+        f"{show(100 * mean_of(list(each.values())))} %" for each in (first, second)
+    )
+    return below([paired(second, first)], f"next words guessed right {evidence}", far=0.01)
+
+
 def printed_epsilon(study: Study, published: str) -> Verdict:
     """What the paper would print of a run against what can be certified of it."""
     printed = study.number(published, "epsilon_published")
