@@ -1,6 +1,7 @@
 """Every claim has its study and figure; CRT's verdicts follow the numbers, branch by branch."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from confide.report.verdicts.evidence import (
     OPEN,
     PUBLISHED,
     UNKNOWN,
+    Claim,
     NotMeasured,
     Verdict,
     settled,
@@ -195,6 +197,24 @@ def test_perplexity_beside_selective_training(base, results):
     assert crt.utility(of(base, better), "", "ppl", other="selective").word == HOLDS
     worse = [changed_by(result, 0.2, "selective") for result in results]
     assert crt.utility(of(base, worse), "", "ppl", other="selective").word == FAILS
+
+
+@pytest.mark.parametrize("row", ["crt", "selective"])
+def test_a_row_that_unlearns_is_not_compared(base, results, row):
+    def rising(result, ratio):
+        last = result.epochs[-1]
+        first = last._replace(valid_ppl=last.valid_ppl / ratio)
+        return replace(result, epochs=(first, last)) if result.run.name == row else result
+
+    for ratio, expected in ((1.05, HOLDS), (1.2, APART)):
+        own = [rising(changed_by(result, 2.0, "selective"), ratio) for result in results]
+        claim = Claim("", "", "", "", "", ("a",), "", partial(crt.utility, **SELECTIVE))
+        found = claim.judge({"a": of(base, own)})
+        assert found.word == expected
+    assert f"{row} unlearns" in found.evidence
+
+
+SELECTIVE = {"prefix": "", "column": "ppl", "other": "selective"}
 
 
 def changed_by(result, factor, row):

@@ -28,6 +28,7 @@ from confide.report.verdicts.evidence import (
     guessing,
     log_ratios,
     ratios,
+    same_care,
 )
 
 UNLIKELY = 2.0  # bits above the band of chance: one seed contradicts from here on
@@ -222,6 +223,7 @@ def utility(study: Study, prefix: str, column: str, other: str = "dpsgd") -> Ver
     Nothing is compared where CRT's Bayesian epsilon is not the smaller one.
     """
     rows = f"{prefix}crt", f"{prefix}{other}"
+    same_care(study, rows)
     own_epsilon, other_epsilon = study.numbers(rows, "epsilon_bayesian")
     own, others = study.numbers(rows, column)
     evidence = (
@@ -248,6 +250,7 @@ def redacted_near_nonprivate(study: Study, prefix: str) -> Verdict:
 
 def _near(study: Study, names: tuple[str, str], gamma: float | None = None) -> Verdict:
     """Perplexity of the first row, a tenth more than the second's at most."""
+    same_care(study, names[1:])
     first, second = (study.each(name, "ppl", gamma) for name in names)
     public = study.numbers(names, "ppl_public", gamma)
     evidence = (

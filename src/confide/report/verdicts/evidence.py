@@ -27,6 +27,9 @@ APART = "not comparable"
 UNKNOWN = "not measured"
 # an attack to which guessing may look like a larger AUC than this tells nothing of guessing
 WIDEST = 0.65
+# a row whose validation perplexity ends this much above its lowest was trained for too long, or too
+# fast: what its last epoch says is of its recipe, not of its method
+UNLEARNED = 1.1
 # perplexities move by about 3 % from seed to seed: one seed contradicts a claim from here on
 FAR = math.log(1.1)
 
@@ -190,6 +193,25 @@ def ratios(study: Study, names: tuple[str, str], column: str = "ppl") -> list[fl
     """The same of a column of two rows of one study."""
     first, second = (study.each(name, column) for name in names)
     return log_ratios(first, second)
+
+
+def same_care(study: Study, names: Iterable[str], gamma: float | None = None) -> None:
+    """NotComparable where the last epoch of a row unlearned what an earlier one knew.
+
+    That is by the perplexity of validation text, in the mean over seeds. Rows without one pass.
+    """
+    for name in names:
+        of_seeds = [
+            [epoch.valid_ppl for epoch in run.epochs if epoch.valid_ppl is not None]
+            for run in study.runs(name, gamma)
+        ]
+        known = [ppl for ppl in of_seeds if ppl]
+        if known and mean_of([ppl[-1] / min(ppl) for ppl in known]) > UNLEARNED:
+            raise NotComparable(
+                f"{name} unlearns: its validation perplexity is "
+                f"{show(mean_of([min(ppl) for ppl in known]))} at its lowest and "
+                f"{show(mean_of([ppl[-1] for ppl in known]))} at the end"
+            )
 
 
 def p_of(samples: Sequence[Sequence[float]]) -> float | None:

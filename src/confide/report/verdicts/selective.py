@@ -28,6 +28,7 @@ from confide.report.verdicts.evidence import (
     p_of,
     paired,
     ratios,
+    same_care,
 )
 
 NEAR = 1.02  # perplexities whose ratio is below it are called equal
@@ -42,6 +43,7 @@ def utility(study: Study, selective: str, dpsgd: str) -> Verdict:
     Where Selective DP-SGD spends more, nothing is compared.
     """
     names = (selective, dpsgd)
+    same_care(study, names)
     first, second = study.numbers(names, "ppl")
     first_epsilon, second_epsilon = study.numbers(names, "epsilon_secret_caught")
     evidence = (
@@ -55,6 +57,7 @@ def utility(study: Study, selective: str, dpsgd: str) -> Verdict:
 
 def accuracy(study: Study, selective: str, dpsgd: str) -> Verdict:
     """Next words guessed right at equal epsilon of a caught secret."""
+    same_care(study, (selective, dpsgd))
     first, second = (study.each(name, "accuracy") for name in (selective, dpsgd))
     evidence = " against ".join(
         f"{show(100 * mean_of(list(each.values())))} %" for each in (first, second)
@@ -188,6 +191,7 @@ def gap(sparse: Study, dense: Study, sparse_prefix: str, dense_prefix: str) -> V
     parts = []
     for study, prefix in ((sparse, sparse_prefix), (dense, dense_prefix)):
         rows = f"{prefix}selective", f"{prefix}dpsgd"
+        same_care(study, rows)
         logs = ratios(study, rows)
         share = study.number(rows[0], "marked_share")
         advantages.append(logs)
@@ -202,6 +206,7 @@ def gap(sparse: Study, dense: Study, sparse_prefix: str, dense_prefix: str) -> V
 def noise(study: Study, less: str, more: str) -> Verdict:
     """A run with less noise against one with more: lower perplexity, at a much larger epsilon."""
     rows = less, more
+    same_care(study, rows)
     ppl = study.numbers(rows, "ppl")
     epsilon = study.numbers(rows, "epsilon_secret_caught")
     evidence = (
@@ -248,14 +253,13 @@ def _middle(results: list[Result], kind: str) -> float | None:
 
 def parameters(study: Study) -> Verdict:
     """The paper's clip of 1e-3 against one that it calls too large, and one too small."""
-    usual, large, small = study.numbers(
-        ("sdp_sgd_n05_c1e3", "sdp_sgd_n05_c1e2", "sdp_sgd_n05_c5e6"), "ppl"
-    )
+    names = "sdp_sgd_n05_c1e3", "sdp_sgd_n05_c1e2", "sdp_sgd_n05_c5e6"
+    same_care(study, names)
+    usual, large, small = study.numbers(names, "ppl")
     evidence = (
         f"test perplexity {show(usual)} (C 1e-3), {show(large)} (C 0.01), {show(small)} (C 5e-6)"
     )
-    others = ("sdp_sgd_n05_c1e2", "sdp_sgd_n05_c5e6")
-    logs = [ratios(study, ("sdp_sgd_n05_c1e3", other)) for other in others]
+    logs = [ratios(study, (names[0], other)) for other in names[1:]]
     return below(
         [[value + math.log(NEAR) for value in values] for values in logs], evidence, far=FAR
     )
@@ -263,6 +267,7 @@ def parameters(study: Study) -> Verdict:
 
 def twice(study: Study) -> Verdict:
     """Table 3: the model fine-tuned twice against DP-SGD and redaction alone, for both policies."""
+    same_care(study, ("ner_dpsgd", *(f"{name}_jft" for name in ("ner", "contextual"))))
     dpsgd = study.number("ner_dpsgd", "ppl")
     both = {
         name: study.numbers((f"{name}_jft", f"{name}_redacted"), "ppl")
