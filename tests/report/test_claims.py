@@ -8,6 +8,7 @@ import pytest
 from edited import attacked, changed, of, one_seed, renamed, with_headline
 
 from confide.config.params import load as load_params
+from confide.report.pages.summary import judge
 from confide.report.verdicts import crt
 from confide.report.verdicts.claims import CLAIMS
 from confide.report.verdicts.evidence import (
@@ -20,6 +21,7 @@ from confide.report.verdicts.evidence import (
     UNKNOWN,
     Claim,
     NotMeasured,
+    Study,
     Verdict,
     settled,
 )
@@ -76,6 +78,24 @@ def test_what_is_tested_is_corrected_for_the_number_of_tests():
     more = settled([*given, *[Verdict(FAILS, "e", 0.5)] * 3])
     assert [one.word for one in more if one] == [OPEN, OPEN, HOLDS, HOLDS, OPEN, OPEN, OPEN]
     assert more[0].evidence == "a; over seeds p = 0.01, corrected for 6 tests = 0.05"
+
+
+def test_no_verdict_depends_on_what_else_was_run(base, results):
+    def named(study, prefix):
+        own = renamed(results, {r.run.name: f"{prefix}{r.run.name}" for r in results})
+        return Study(base.spec.model_copy(update={"study": study}), own)
+
+    default, five = named("crt_customersim", ""), named("crt_five", "five_")
+    alone, both = (
+        {one.claim.words: one.verdict for one in judge(some) if one.claim.studies == STUDIES}
+        for some in ([default], [default, five])
+    )
+    assert alone == both and any(verdict.p is not None for verdict in alone.values() if verdict)
+    others = [one for one in judge([default, five]) if one.claim.studies == ("crt_five",)]
+    assert any(one.verdict.p is not None for one in others)
+
+
+STUDIES = ("crt_customersim",)
 
 
 def test_canaries_at_chance_and_above(base, results):

@@ -76,10 +76,18 @@ class Judged(NamedTuple):
 
 
 def judge(studies: Iterable[Study]) -> list[Judged]:
-    """Every claim of the papers, against these studies, corrected for the number of tests."""
+    """Every claim of the papers, against these studies.
+
+    Tests are corrected for the number of those on the same studies, so that no verdict depends on
+    what else was run.
+    """
     study_by_name = {study.spec.study: study for study in studies}
-    verdicts = settled(claim.judge(study_by_name) for claim in CLAIMS)
-    return [Judged(claim, verdict) for claim, verdict in zip(CLAIMS, verdicts, strict=True)]
+    found: dict[Claim, Verdict | None] = {}
+    for names in dict.fromkeys(claim.studies for claim in CLAIMS):
+        alike = [claim for claim in CLAIMS if claim.studies == names]
+        verdicts = settled(claim.judge(study_by_name) for claim in alike)
+        found |= zip(alike, verdicts, strict=True)
+    return [Judged(claim, found[claim]) for claim in CLAIMS]
 
 
 def power(judged: Iterable[Judged], studies: Iterable[Study]) -> str:
@@ -88,17 +96,18 @@ def power(judged: Iterable[Judged], studies: Iterable[Study]) -> str:
     For the fewest seeds of a study that has several, and the strictest level that Holm's correction
     asks for.
     """
-    tests = sum(
-        judgement.verdict is not None and judgement.verdict.p is not None for judgement in judged
+    tests = Counter(
+        claim.studies for claim, verdict in judged if verdict is not None and verdict.p is not None
     )
     seeds = [study.seeds for study in studies if study.seeds > 1]
     if not tests or not seeds:
         return ""
     few = min(seeds)
-    least = detectable(few, LEVEL / tests)
+    most = max(tests.values())
+    least = detectable(few, LEVEL / most)
     return (
-        f"With {few} seeds and {tests} tests, the strictest of these shows with a power of 80 % a "
-        f"difference of {show(least)} standard deviations over seeds."
+        f"With {few} seeds and {most} tests on a study, the strictest of these shows with a power "
+        f"of 80 % a difference of {show(least)} standard deviations over seeds."
     )
 
 

@@ -2,7 +2,7 @@
 
 Nothing here knows an answer: a verdict is a function of measured numbers, and the sentence beside
 it says which. What may differ from seed to seed is shown by several seeds alone: by a t-test over
-them where numbers are compared, in pairs of equal seeds, with all tests of a page corrected for
+them where numbers are compared, in pairs of equal seeds, with all tests on a study corrected for
 their number (`settled`).
 """
 
