@@ -42,6 +42,8 @@ def test_next_words_guessed_right(base, results):
         own = changed(changed(results, "dpsgd", accuracy=0.5), "selective", accuracy=share)
         found = selective.accuracy(of(base, own), **rows)
         assert found.word == expected and f"{100 * share:g} % against 50 %" in found.evidence
+    dearer = claimed(results, "selective", "secret_caught", 6.0)
+    assert selective.accuracy(of(base, dearer), **rows).word == APART
 
 
 def test_a_printed_epsilon_that_is_not_certified(base, results):

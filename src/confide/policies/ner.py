@@ -67,17 +67,16 @@ def flagged(text_entities: Entities, spec: NerPolicySpec) -> list[Span]:
     Guarantees: with `conservative`, every character that is flagged without it.
     """
     tokens, scores, best = text_entities
-    known = {
-        entity: score
-        for entity, score in scores.items()
-        if spec.labels is None or entity[2] in spec.labels
-    }
+
+    def is_asked_for(entity: Entity) -> bool:
+        return spec.labels is None or entity[2] in spec.labels
+
+    known = {entity: score for entity, score in scores.items() if is_asked_for(entity)}
     inside = probabilities(len(tokens), known)
     spans = []
-    for start, end, label in best:
+    for start, end, label in filter(is_asked_for, best):
         score = min(inside[start:end])
-        wanted = spec.labels is None or label in spec.labels
-        if wanted and (spec.conservative or score > spec.threshold):
+        if spec.conservative or score > spec.threshold:
             spans.append(Span(tokens[start][0], tokens[end - 1][1], label, score))
     if spec.conservative:
         spans += [Span(*tokens[index], UNCERTAIN) for index in uncertain(inside, spec.outside)]

@@ -118,7 +118,6 @@ def run(nlp: "Language", texts: Sequence[str], beam_width: int = 1) -> list[tupl
 
     docs = [nlp.make_doc(text) for text in texts]
     scores: list[Scores] = [{} for _ in docs]
-    parsed: list[set[Entity]] = [set() for _ in docs]
     for _, component in nlp.pipeline:
         if beam_width > 1 and isinstance(component, EntityRecognizer):
             for alike in _by_length(docs):
@@ -127,16 +126,16 @@ def run(nlp: "Language", texts: Sequence[str], beam_width: int = 1) -> list[tupl
                 beams = component.beam_parse(group, beam_width=beam_width)
                 component.set_annotations(group, component.predict(group))
                 for index, weights in zip(alike, component.scored_ents(beams), strict=True):
-                    scores[index] = {
+                    # its own parse may hold what no parse of the beam does
+                    scores[index] = dict.fromkeys(entities_of(docs[index]), 0.0) | {
                         entity: round(weight, DIGITS) for entity, weight in weights.items()
                     }
-                    parsed[index] = entities_of(docs[index])
         elif hasattr(component, "pipe"):
             docs = list(component.pipe(docs, batch_size=max(1, len(docs))))
         else:
             docs = [component(doc) for doc in docs]
-    for doc, of_doc, of_parse in zip(docs, scores, parsed, strict=True):
-        for entity in entities_of(doc) - of_parse:
+    for doc, of_doc in zip(docs, scores, strict=True):
+        for entity in entities_of(doc):
             of_doc.setdefault(entity, 1.0)
     return list(zip(docs, scores, strict=True))
 

@@ -230,13 +230,14 @@ def _draw(
 
 def _caption(results: list[Result], gammas: set[float | None]) -> str:
     coins = sorted({result.metric("game", "game_coins") for result in results} - {None})
-    miss_rates = (
-        "Numbers above lines: simulated miss rates γ of methods that depend on the policy."
-        if len(gammas) > 1
-        else f"Simulated miss rate of methods that depend on the policy: γ = {gammas.pop():g}."
-        if gammas
-        else ""
-    )
+    miss_rates = ""
+    if len(gammas) > 1:
+        miss_rates = (
+            "Numbers above lines: simulated miss rates γ of methods that depend on the policy. "
+        )
+    elif gammas:
+        (gamma,) = gammas
+        miss_rates = f"Methods that depend on the policy: simulated miss rate γ = {gamma:g}. "
     return (
         f"Before training, fair coins decided for {', '.join(map(str, coins)) or 'no'} planted "
         "sentences each whether they hold their secret or <MASK> (left), or are there at all "
@@ -246,5 +247,5 @@ def _caption(results: list[Result], gammas: set[float | None]) -> str:
         "the marker is the mean, a dot is each, and the ends are their largest. Certified: ε of a "
         "secret that the policy misses (that it catches, if it misses none), or of a record: where "
         "a line's grey foot stands, as those that would overlap are drawn side by side. "
-        f"{miss_rates} A line that begins in the red region refutes its claim."
+        f"{miss_rates}A line that begins in the red region refutes its claim."
     )

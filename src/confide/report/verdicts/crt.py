@@ -7,7 +7,6 @@ import math
 
 from confide.report.figures.amplification import PUBLISHED as PRINTED
 from confide.report.figures.amplification import rows as amplification
-from confide.report.seeds import mean_of
 from confide.report.tables.table import show
 from confide.report.verdicts.evidence import (
     APART,
@@ -28,7 +27,7 @@ from confide.report.verdicts.evidence import (
     guessing,
     log_ratios,
     ratios,
-    same_care,
+    refuse_unlearned,
 )
 
 UNLIKELY = 2.0  # bits above the band of chance: one seed contradicts from here on
@@ -223,7 +222,7 @@ def utility(study: Study, prefix: str, column: str, other: str = "dpsgd") -> Ver
     Nothing is compared where CRT's Bayesian epsilon is not the smaller one.
     """
     rows = f"{prefix}crt", f"{prefix}{other}"
-    same_care(study, rows)
+    refuse_unlearned(study, rows)
     own_epsilon, other_epsilon = study.numbers(rows, "epsilon_bayesian")
     own, others = study.numbers(rows, column)
     evidence = (
@@ -250,15 +249,14 @@ def redacted_near_nonprivate(study: Study, prefix: str) -> Verdict:
 
 def _near(study: Study, names: tuple[str, str], gamma: float | None = None) -> Verdict:
     """Perplexity of the first row, a tenth more than the second's at most."""
-    same_care(study, names[1:])
-    first, second = (study.each(name, "ppl", gamma) for name in names)
+    refuse_unlearned(study, names[1:])
+    first, second = study.numbers(names, "ppl", gamma)
     public = study.numbers(names, "ppl_public", gamma)
     evidence = (
-        f"test perplexity {show(mean_of(list(first.values())))} against "
-        f"{show(mean_of(list(second.values())))} without protection, of public tokens "
-        f"{show(public[0])} against {show(public[1])}; a tenth more counts as near"
+        f"test perplexity {show(first)} against {show(second)} without protection, of public "
+        f"tokens {show(public[0])} against {show(public[1])}; a tenth more counts as near"
     )
-    return below([above_ratio(log_ratios(first, second), ALMOST)], evidence, far=FAR)
+    return below([above_ratio(ratios(study, names, gamma=gamma), ALMOST)], evidence, far=FAR)
 
 
 def transformers(

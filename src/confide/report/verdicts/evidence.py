@@ -189,13 +189,15 @@ def log_ratios(first: dict[int, float], second: dict[int, float]) -> list[float]
     return paired(first_log, second_log)
 
 
-def ratios(study: Study, names: tuple[str, str], column: str = "ppl") -> list[float]:
+def ratios(
+    study: Study, names: tuple[str, str], column: str = "ppl", gamma: float | None = None
+) -> list[float]:
     """The same of a column of two rows of one study."""
-    first, second = (study.each(name, column) for name in names)
+    first, second = (study.each(name, column, gamma) for name in names)
     return log_ratios(first, second)
 
 
-def same_care(study: Study, names: Iterable[str], gamma: float | None = None) -> None:
+def refuse_unlearned(study: Study, names: Iterable[str]) -> None:
     """NotComparable where the last epoch of a row unlearned what an earlier one knew.
 
     That is by the perplexity of validation text, in the mean over seeds. Rows without one pass.
@@ -203,7 +205,7 @@ def same_care(study: Study, names: Iterable[str], gamma: float | None = None) ->
     for name in names:
         of_seeds = [
             [epoch.valid_ppl for epoch in run.epochs if epoch.valid_ppl is not None]
-            for run in study.runs(name, gamma)
+            for run in study.runs(name)
         ]
         known = [ppl for ppl in of_seeds if ppl]
         if known and mean_of([ppl[-1] / min(ppl) for ppl in known]) > UNLEARNED:

@@ -23,7 +23,6 @@ from confide.report.verdicts.evidence import (
     above_ratio,
     below,
     decide,
-    log_ratios,
     paired,
     ratios,
 )
@@ -115,13 +114,14 @@ def traded(study: Study, little: str, much: str) -> Verdict:
     samples = []
     parts = []
     for kind in KINDS:
-        rows = f"writers_{kind}_{much}", f"writers_{kind}_{little}"
-        bits, ppl = ([study.each(row, name) for row in rows] for name in (EXPOSURE, "ppl"))
-        samples += [paired(*bits), log_ratios(*reversed(ppl))]
-        means = [mean_of(list(each.values())) for each in (*bits, *ppl)]
+        large, small = f"writers_{kind}_{much}", f"writers_{kind}_{little}"
+        samples.append(paired(study.each(large, EXPOSURE), study.each(small, EXPOSURE)))
+        samples.append(ratios(study, (small, large)))
+        bits, small_bits = study.numbers((large, small), EXPOSURE)
+        ppl, small_ppl = study.numbers((large, small), "ppl")
         parts.append(
-            f"{kind} {show(means[0])} bits and perplexity {show(means[2])}, "
-            f"with the small weight {show(means[1])} and {show(means[3])}"
+            f"{kind} {show(bits)} bits and perplexity {show(ppl)}, "
+            f"with the small weight {show(small_bits)} and {show(small_ppl)}"
         )
     return below(samples, "; ".join(parts), far=math.inf)
 

@@ -28,7 +28,7 @@ from confide.report.verdicts.evidence import (
     p_of,
     paired,
     ratios,
-    same_care,
+    refuse_unlearned,
 )
 
 NEAR = 1.02  # perplexities whose ratio is below it are called equal
@@ -43,26 +43,37 @@ def utility(study: Study, selective: str, dpsgd: str) -> Verdict:
     Where Selective DP-SGD spends more, nothing is compared.
     """
     names = (selective, dpsgd)
-    same_care(study, names)
+    refuse_unlearned(study, names)
     first, second = study.numbers(names, "ppl")
     first_epsilon, second_epsilon = study.numbers(names, "epsilon_secret_caught")
     evidence = (
         f"test perplexity {show(first)} against {show(second)} at ε = {show(first_epsilon)} and "
         f"{show(second_epsilon)} for a caught secret"
     )
-    if first_epsilon > 1.01 * second_epsilon:
+    if spends_more(study, names):
         return Verdict(APART, evidence)
     return below([ratios(study, names)], evidence, far=FAR)
 
 
 def accuracy(study: Study, selective: str, dpsgd: str) -> Verdict:
-    """Next words guessed right at equal epsilon of a caught secret."""
-    same_care(study, (selective, dpsgd))
-    first, second = (study.each(name, "accuracy") for name in (selective, dpsgd))
-    evidence = " against ".join(
-        f"{show(100 * mean_of(list(each.values())))} %" for each in (first, second)
-    )
-    return below([paired(second, first)], f"next words guessed right {evidence}", far=0.01)
+    """Next words guessed right at equal epsilon of a caught secret.
+
+    Where Selective DP-SGD spends more, nothing is compared.
+    """
+    names = (selective, dpsgd)
+    refuse_unlearned(study, names)
+    first, second = study.numbers(names, "accuracy")
+    evidence = f"next words guessed right {show(100 * first)} % against {show(100 * second)} %"
+    if spends_more(study, names):
+        return Verdict(APART, evidence)
+    fewer = paired(study.each(dpsgd, "accuracy"), study.each(selective, "accuracy"))
+    return below([fewer], evidence, far=0.01)
+
+
+def spends_more(study: Study, names: tuple[str, str]) -> bool:
+    """Whether the first row's epsilon of a caught secret is more than a hundredth larger."""
+    first, second = study.numbers(names, "epsilon_secret_caught")
+    return first > 1.01 * second
 
 
 def printed_epsilon(study: Study, published: str) -> Verdict:
@@ -191,7 +202,7 @@ def gap(sparse: Study, dense: Study, sparse_prefix: str, dense_prefix: str) -> V
     parts = []
     for study, prefix in ((sparse, sparse_prefix), (dense, dense_prefix)):
         rows = f"{prefix}selective", f"{prefix}dpsgd"
-        same_care(study, rows)
+        refuse_unlearned(study, rows)
         logs = ratios(study, rows)
         share = study.number(rows[0], "marked_share")
         advantages.append(logs)
@@ -206,7 +217,7 @@ def gap(sparse: Study, dense: Study, sparse_prefix: str, dense_prefix: str) -> V
 def noise(study: Study, less: str, more: str) -> Verdict:
     """A run with less noise against one with more: lower perplexity, at a much larger epsilon."""
     rows = less, more
-    same_care(study, rows)
+    refuse_unlearned(study, rows)
     ppl = study.numbers(rows, "ppl")
     epsilon = study.numbers(rows, "epsilon_secret_caught")
     evidence = (
@@ -254,7 +265,7 @@ def _middle(results: list[Result], kind: str) -> float | None:
 def parameters(study: Study) -> Verdict:
     """The paper's clip of 1e-3 against one that it calls too large, and one too small."""
     names = "sdp_sgd_n05_c1e3", "sdp_sgd_n05_c1e2", "sdp_sgd_n05_c5e6"
-    same_care(study, names)
+    refuse_unlearned(study, names)
     usual, large, small = study.numbers(names, "ppl")
     evidence = (
         f"test perplexity {show(usual)} (C 1e-3), {show(large)} (C 0.01), {show(small)} (C 5e-6)"
@@ -267,7 +278,7 @@ def parameters(study: Study) -> Verdict:
 
 def twice(study: Study) -> Verdict:
     """Table 3: the model fine-tuned twice against DP-SGD and redaction alone, for both policies."""
-    same_care(study, ("ner_dpsgd", *(f"{name}_jft" for name in ("ner", "contextual"))))
+    refuse_unlearned(study, ("ner_dpsgd", "ner_jft", "contextual_jft"))
     dpsgd = study.number("ner_dpsgd", "ppl")
     both = {
         name: study.numbers((f"{name}_jft", f"{name}_redacted"), "ppl")
