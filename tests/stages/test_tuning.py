@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def trial(run, method, **more):
-    usual = {"covered": False, "dedup": False, "recipe": run, "settings": {"lr": 0.01}}
-    return {"run": run, "method": method} | usual | more
+    usual = {"corpus": "trial", "covered": False, "dedup": False}
+    return {"run": run, "method": method, "recipe": run, "settings": {"lr": 0.01}} | usual | more
 
 
 def made(folder, scores, trials):
@@ -29,18 +29,21 @@ def made(folder, scores, trials):
     return list(csv.DictReader((folder / "tuning.csv").read_text().splitlines()))
 
 
-def test_the_last_epoch_decides_within_a_method(tmp_path):
+def test_the_last_epoch_decides_within_a_method_and_a_corpus(tmp_path):
     trials = [
         trial("a", "jft"),
         trial("b", "jft"),
         trial("c", "jft", covered=True),
         trial("d", "jft", covered=True),
+        trial("e", "jft", corpus="other"),
+        trial("f", "jft", corpus="other"),
     ]
-    scores = {"a": [2.0, 5.0], "b": [9.0, 4.0], "c": [3.0], "d": [3.0]}
+    scores = {"a": [2.0, 5.0], "b": [9.0, 4.0], "c": [3.0], "d": [3.0], "e": [99.0], "f": [98.0]}
     rows = made(tmp_path, scores, trials)
-    assert [row["best"] for row in rows] == ["False", "True", "True", "False"]
-    assert [float(row["valid_ppl"]) for row in rows] == [5, 4, 3, 3]
+    assert [row["best"] for row in rows] == ["False", "True", "True", "False", "False", "True"]
+    assert [float(row["valid_ppl"]) for row in rows] == [5, 4, 3, 3, 99, 98]
     assert rows[2]["method"] == "jft, behind a cover" and rows[0]["lr"] == "0.01"
+    assert [row["corpus"] for row in rows[3:5]] == ["trial", "other"]
 
 
 @pytest.mark.parametrize("scores", [{"a": ["null"]}, {"a": []}])
@@ -51,7 +54,7 @@ def test_a_trial_without_a_score_is_refused(tmp_path, scores):
 
 
 def test_unequal_effort_is_refused(tmp_path):
-    with pytest.raises(InputError, match="as many trials as the others: jft: 2, crt: 1"):
+    with pytest.raises(InputError, match="as the others: jft on trial: 2, crt on trial: 1"):
         trials = [trial("a", "jft"), trial("b", "jft"), trial("c", "crt")]
         made(tmp_path, {"a": [1], "b": [1], "c": [1]}, trials)
 
@@ -69,13 +72,16 @@ def test_the_studies_try_every_method_of_the_leaderboard_as_often():
     spec = studies.tuning(params)
     tried = {}
     for one in spec.trials:
-        tried.setdefault((one.method, one.covered, one.dedup), set()).add(one.recipe)
-    assert {len(recipes) for recipes in tried.values()} == {4}
+        kinds = tried.setdefault(one.corpus, {})
+        kinds.setdefault((one.method, one.covered, one.dedup), set()).add(one.recipe)
     panels = studies.leaderboard(params, "leaderboard").panels
     ranked = {(run.method, run.covered, run.dedup) for panel in panels for run in panel.runs}
-    assert set(tried) == ranked
+    for kinds in tried.values():
+        assert set(kinds) == ranked
+        assert {len(recipes) for recipes in kinds.values()} == {4}
     for panel in panels:
         for row in {run.name for run in panel.runs}:
             run = params.runs[row]
-            covered = studies.is_covered(params, run)
-            assert run.recipe in tried[run.method, covered, run.dedup], row
+            kinds = tried["trial_wikitext" if "wikitext" in panel.study else "trial"]
+            kind = run.method, studies.is_covered(params, run), run.dedup
+            assert run.recipe in kinds[kind], row

@@ -123,6 +123,7 @@ def tuning(params: Params) -> TuningSpec:
         trials.append(
             TrialSpec(
                 run=run.run,
+                corpus=params.datasets[row.dataset].corpus,
                 method=row.method,
                 covered=is_covered(params, row),
                 dedup=row.dedup,

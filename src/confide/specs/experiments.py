@@ -85,6 +85,7 @@ class TrialSpec(Spec):
     """One recipe that was tried for a method, on text that needs no protection."""
 
     run: str
+    corpus: str
     method: str
     covered: bool
     dedup: bool
@@ -93,7 +94,7 @@ class TrialSpec(Spec):
 
 
 class TuningSpec(Spec):
-    """All trials, as many of each method."""
+    """All trials, as many of each method on each corpus."""
 
     trials: Annotated[list[TrialSpec], Field(min_length=1)]
 

@@ -16,34 +16,34 @@ SCORE = "valid_ppl"
 def tuning(spec: TuningSpec, *, models: Path, output: Path) -> None:
     """Write a CSV file with all trials: settings, validation perplexity, and which is the best.
 
-    The best of a method has the lowest perplexity of the valid split after its last epoch, and of
-    equals is listed first. InputError where methods have different numbers of trials, which would
-    favour one of them, or where a trial has no such number.
+    The best of a method on a corpus has the lowest perplexity of the valid split after its last
+    epoch, and of equals is listed first. InputError where methods have different numbers of trials,
+    which would favour one of them, or where a trial has no such number.
     """
-    counts = Counter(map(method_of, spec.trials))
+    counts = Counter(map(rivals_of, spec.trials))
     if len(set(counts.values())) > 1:
-        found = ", ".join(f"{' '.join(map(str, method))}: {n}" for method, n in counts.items())
+        found = ", ".join(f"{method} on {corpus}: {n}" for (corpus, method), n in counts.items())
         raise InputError(f"each method needs as many trials as the others: {found}", key="trials")
     scores = [score_of(models / trial.run / "metrics.jsonl") for trial in spec.trials]
-    best: dict[tuple[str, ...], int] = {}
+    best: dict[tuple[str, str], int] = {}
     for place, (trial, score) in enumerate(zip(spec.trials, scores, strict=True)):
-        method = method_of(trial)
-        if method not in best or score < scores[best[method]]:
-            best[method] = place
+        rivals = rivals_of(trial)
+        if rivals not in best or score < scores[best[rivals]]:
+            best[rivals] = place
     rows = [
-        row_of(trial, score, is_best=place == best[method_of(trial)])
+        row_of(trial, score, is_best=place == best[rivals_of(trial)])
         for place, (trial, score) in enumerate(zip(spec.trials, scores, strict=True))
     ]
     write_text(output, as_csv(rows))
 
 
-def method_of(trial: TrialSpec) -> tuple[str, ...]:
-    """What trials of one method have in common, in words."""
+def rivals_of(trial: TrialSpec) -> tuple[str, str]:
+    """What trials have in common of which one is the best: the corpus, and the method in words."""
     words = [trial.method]
     if trial.covered and not METHODS[trial.method].needs_cover:
         words.append("behind a cover")
     words += ["deduplicated"] if trial.dedup else []
-    return tuple(words)
+    return trial.corpus, ", ".join(words)
 
 
 def score_of(path: Path) -> float:
@@ -58,8 +58,10 @@ def score_of(path: Path) -> float:
 def row_of(trial: TrialSpec, score: float, *, is_best: bool) -> Row:
     """A line of the table."""
     settings = {name: getattr(trial.settings, name) for name in SETTINGS}
+    corpus, method = rivals_of(trial)
     return {
-        "method": ", ".join(method_of(trial)),
+        "corpus": corpus,
+        "method": method,
         "recipe": trial.recipe,
         **settings,
         "run": trial.run,
