@@ -228,7 +228,8 @@ def changed_row(results, name, change):
 def test_half_the_training_of_fine_tuning_twice(keywords):
     def lasting(seconds):
         def each(result):
-            return replace(result, epochs=tuple(e._replace(seconds=seconds) for e in result.epochs))
+            epochs = [epoch._replace(cpu_seconds=seconds) for epoch in result.epochs]
+            return replace(result, epochs=tuple(epochs))
 
         own = changed_row(keywords.results, "d_k_schedule", each)
         return domain.cheaper(Study(keywords.spec, own), "d_k_schedule", "d_k_jft").word

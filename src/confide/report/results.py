@@ -122,6 +122,10 @@ class Result:
         claim = self._claim(name)
         return _meaning(claim) if claim else None
 
+    def _total(self, clock: str) -> float | None:
+        times = [time for epoch in self.epochs if (time := getattr(epoch, clock)) is not None]
+        return sum(times) if times else None
+
     def _claim(self, name: str) -> Json:
         return next((claim for claim in self.certificate["claims"] if claim["name"] == name), {})
 
@@ -190,8 +194,13 @@ class Result:
 
     @property
     def seconds(self) -> float | None:
-        numbers = [epoch.seconds for epoch in self.epochs if epoch.seconds is not None]
-        return sum(numbers) if numbers else None
+        """Of training, by the clock on the wall."""
+        return self._total("seconds")
+
+    @property
+    def cpu_seconds(self) -> float | None:
+        """Of training, by processors: whatever else ran on the machine hardly changes it."""
+        return self._total("cpu_seconds")
 
     @property
     def peak_mb(self) -> float | None:

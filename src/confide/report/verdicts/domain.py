@@ -188,10 +188,13 @@ def comparable(study: Study, prefix: str, first: str, second: str) -> Verdict:
 
 
 def cheaper(study: Study, first: str, second: str) -> Verdict:
-    """Seconds of training of one row against half of another's; a tenth more counts as half."""
-    seconds = study.numbers((first, second), "seconds")
-    evidence = f"training takes {show(seconds[0])} s against {show(seconds[1])} s"
-    logs = ratios(study, (first, second), "seconds")
+    """Processor time of training of one row against half of another's.
+
+    A tenth more counts as half.
+    """
+    seconds = study.numbers((first, second), "cpu_seconds")
+    evidence = f"training takes {show(seconds[0])} s of a processor against {show(seconds[1])} s"
+    logs = ratios(study, (first, second), "cpu_seconds")
     return below([above_ratio(logs, 1.1 / 2)], evidence, far=FAR)
 
 
