@@ -103,6 +103,15 @@ def test_private_tokens_are_learned_or_not(base, results):
         found = changed(own, "sdp_wikitext_published", ppl_private=value, ppl_uniform=1024.0)
         assert selective.private_tokens(of(base, found)).word == word
 
+    def losing(run):
+        ppl = [8.0 + number for number in range(len(run.epochs))]
+        epochs = [e._replace(valid_ppl_private=p) for e, p in zip(run.epochs, ppl, strict=True)]
+        return replace(run, epochs=tuple(epochs))
+
+    lost = [losing(run) if run.run.name == "sdp_wikitext_selective" else run for run in own]
+    with pytest.raises(NotComparable, match="its validation perplexity of private tokens is 8 at"):
+        selective.private_tokens(of(base, lost))
+
 
 def test_membership_as_published_is_form(base, results):
     names = {"nonprivate": "sdp_nonprivate", "selective": "sdp_selective"}

@@ -197,20 +197,23 @@ def ratios(
     return log_ratios(first, second)
 
 
-def refuse_unlearned(study: Study, names: Iterable[str]) -> None:
+def refuse_unlearned(study: Study, names: Iterable[str], *, private: bool = False) -> None:
     """NotComparable where the last epoch of a row unlearned what an earlier one knew.
 
-    That is by the perplexity of validation text, in the mean over seeds. Rows without one pass.
+    That is by the perplexity of validation text, or of its private tokens alone, in the mean over
+    seeds. Rows without one pass.
     """
+    column = "valid_ppl_private" if private else "valid_ppl"
+    where = "of private tokens " if private else ""
     for name in names:
         of_seeds = [
-            [epoch.valid_ppl for epoch in run.epochs if epoch.valid_ppl is not None]
+            [ppl for epoch in run.epochs if (ppl := getattr(epoch, column)) is not None]
             for run in study.runs(name)
         ]
         known = [ppl for ppl in of_seeds if ppl]
         if known and mean_of([ppl[-1] / min(ppl) for ppl in known]) > UNLEARNED:
             raise NotComparable(
-                f"{name} unlearns: its validation perplexity is "
+                f"{name} unlearns: its validation perplexity {where}is "
                 f"{show(mean_of([min(ppl) for ppl in known]))} at its lowest and "
                 f"{show(mean_of([ppl[-1] for ppl in known]))} at the end"
             )

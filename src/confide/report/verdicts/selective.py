@@ -116,8 +116,10 @@ def canaries(study: Study, honest: str, published: str, nonprivate: str) -> Verd
 def private_tokens(study: Study) -> Verdict:
     """Perplexity of private tokens as published, against a uniform guess.
 
-    The anonymised model's stands beside it.
+    The anonymised model's stands beside it. What a start knew and training loses was not learned.
     """
+    rows = ("sdp_wikitext_published", "sdp_wikitext_selective")
+    refuse_unlearned(study, rows, private=True)
     published, guess = (
         study.number("sdp_wikitext_published", name) for name in ("ppl_private", "ppl_uniform")
     )
