@@ -33,6 +33,7 @@ KINDS = ("adversarial", "triplet")
 OFTEN = 9  # copies above which the paper has the regularisers ahead of DP
 BITS = 2.0  # of exposure that count as comparable
 MANY = 650 / 103.5  # times as much perplexity is "an extremely low utility"
+MUCH = 2.0  # times as long is "much longer"; 16.44 / 1.80 are printed
 
 
 def exposed(attack: Json, least: int = 1, most: float = math.inf) -> float | None:
@@ -229,7 +230,7 @@ def _lower(study: Study, prefix: str, other: str, column: str, words: str) -> Ve
 def quick(study: Study, prefix: str) -> Verdict:
     """Processor time of an epoch over ordinary training's.
 
-    That has random batches, or batches of one author.
+    That has random batches, or batches of one author. Much longer is at least twice as long.
     """
     estimates = {
         name: ratio(study.runs(f"{prefix}_{name}"), study.results, "cpu_seconds")
@@ -247,7 +248,7 @@ def quick(study: Study, prefix: str) -> Verdict:
         "16.44)"
     )
     slowest = max(ratio_by_name[kind] for kind in KINDS)
-    as_printed = same[0] <= 1.15 and same[1] <= 1.8 and ratio_by_name["dpsgd"] > slowest
+    as_printed = same[0] <= 1.15 and same[1] <= 1.8 and ratio_by_name["dpsgd"] >= MUCH * slowest
     return decide(as_printed, evidence)
 
 
