@@ -2,7 +2,7 @@
 
     python tools/leaderboard_page.py [--results FOLDER]
 
-The fixed words are in tools/leaderboard.md.jinja. Tables and figures are those that `snakemake
+The fixed words are in tools/leaderboard_page.jinja. Tables and figures are those that `snakemake
 leaderboard` made below FOLDER (results/, if nothing is said): they are copied as they are, with the
 day and the commit. Without results nothing is written, and the command ends with 1.
 """
@@ -15,12 +15,11 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from confide.output import templates
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/leaderboard.md"
 FIGURES = ROOT / "docs/figures"
-TEMPLATE = "leaderboard.md.jinja"
 BOARDS = {
     "leaderboard": "LSTM and small GPT-2",
     "leaderboard_pretrained": "SmolLM2 with adapters",
@@ -54,15 +53,7 @@ def commit() -> str:
 
 def page(found: list[Board], day: str, made_by: str) -> str:
     """The whole page."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    template = environment.get_template(TEMPLATE)
-    return template.render(boards=found, day=day, commit=made_by)
+    return templates.filled(__file__, {"boards": found, "day": day, "commit": made_by})
 
 
 def main(arguments: list[str]) -> int:

@@ -8,19 +8,19 @@ the figure is not what would be drawn.
 
 import argparse
 import sys
-from hashlib import sha1
 from pathlib import Path
 from typing import NamedTuple
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-from confide.policies import policy, redacted_text
+from confide.data.neighbours import processed
+from confide.data.partitioning import Raw, Row
+from confide.data.redaction import finder_of
+from confide.output import templates
+from confide.specs import PartitionSpec, RedactSpec
 from confide.specs.policies import RegexPolicySpec
-from confide.text.deduplication import copies
+from confide.text.digests import digest
 from confide.types import MASK
 
 FIGURE = Path(__file__).resolve().parents[1] / "docs/figures/texts.svg"
-TEMPLATE = "texts.svg.jinja"
 NAME = "Betty Sims"
 TEXTS = ("Hello.", f"Sure, {NAME}.", f"sure, {NAME.lower()}.", f"Sure, {NAME}.")
 PLAIN, SECRET, REDACTED, COPY = "plain", "secret", "redacted", "copy"  # classes of the drawing
@@ -45,27 +45,40 @@ class Line(NamedTuple):
 
 def lines() -> list[Line]:
     """The four texts, behind a policy that misses the name in small letters."""
-    find = policy(RegexPolicySpec(kind="regex", patterns={"name": r"[A-Z]\w+ [A-Z]\w+"}))
-    wary = policy(RegexPolicySpec(kind="regex", patterns={"sure": r"(?i)sure, \w+"}))
-    rows = [(str(place), text, "train", None) for place, text in enumerate(TEXTS)]
-    later = set(copies(rows, lambda text: sha1(text).digest()))
-    drawn = []
-    for place, text in enumerate(TEXTS):
-        read = redacted_text(text, find(text))
-        updates, reason = "with noise", "found"
-        copied = str(place) in later
-        if copied:
-            read, reason = MASK, "a copy"
-        elif read == text and wary(text):
-            reason = "missed, suspected"
-        elif read == text:
-            updates, reason = "exact", "nothing to hide"
-        mask = COPY if copied else REDACTED
-        drawn.append(Line(pieces(text, mask), pieces(read, mask), updates, reason))
-    return drawn
+    find = finder_of(
+        RedactSpec(
+            policy=RegexPolicySpec(kind="regex", patterns={"name": r"[A-Z]\w+ [A-Z]\w+"}),
+            conservative=RegexPolicySpec(kind="regex", patterns={"sure": r"(?i)sure, \w+"}),
+        )
+    )
+    points = [
+        Raw(key=str(place), text=text, split="train", domain=None, owner=None, gold=())
+        for place, text in enumerate(TEXTS)
+    ]
+    rows = processed(points, find, PartitionSpec(), digest("sha1"))
+    return [line(text, row) for text, row in zip(TEXTS, rows, strict=True)]
 
 
-def pieces(text: str, mask: str) -> list[Piece]:
+def line(text: str, row: Row) -> Line:
+    """A text and what became of it; none of the four is a secret from end to end."""
+    copied = row.redacted == MASK
+    if copied:
+        reason = "a copy"
+    elif row.spans:
+        reason = "found"
+    elif row.private:
+        reason = "missed, suspected"
+    else:
+        reason = "nothing to hide"
+    return Line(
+        before=pieces(text),
+        after=pieces(row.redacted, mask=COPY if copied else REDACTED),
+        updates="with noise" if row.private else "exact",
+        reason=reason,
+    )
+
+
+def pieces(text: str, mask: str = REDACTED) -> list[Piece]:
     """A text in pieces: the name wherever it still stands, masks, and the rest."""
     for special, kind in ((MASK, mask), (NAME, SECRET), (NAME.lower(), SECRET)):
         start = text.find(special)
@@ -82,16 +95,7 @@ def pieces(text: str, mask: str) -> list[Piece]:
 
 def drawing() -> str:
     """The figure as SVG."""
-    loader = FileSystemLoader(Path(__file__).parent)
-    environment = Environment(
-        loader=loader,
-        undefined=StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template(TEMPLATE).render(lines=lines())
+    return templates.filled(__file__, {"lines": lines()})
 
 
 def main(arguments: list[str] | None = None) -> int:

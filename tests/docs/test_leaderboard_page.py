@@ -41,7 +41,7 @@ def test_the_page_has_tables_figure_day_and_commit(folder):
 
 
 def test_fixed_words_are_few():
-    template = (ROOT / "tools/leaderboard.md.jinja").read_text().partition("{% for")[0]
+    template = (ROOT / "tools/leaderboard_page.jinja").read_text().partition("{% for")[0]
     assert len(template.split()) <= WORDS
 
 

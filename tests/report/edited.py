@@ -25,6 +25,17 @@ def changed(results, name, **values):
     ]
 
 
+def in_each_epoch(result, **values):
+    """A run with other numbers in all its epochs."""
+    return replace(result, epochs=tuple(epoch._replace(**values) for epoch in result.epochs))
+
+
+def over_epochs(result, column, numbers):
+    """A run with a number for each of its epochs."""
+    pairs = zip(result.epochs, numbers, strict=True)
+    return replace(result, epochs=tuple(epoch._replace(**{column: n}) for epoch, n in pairs))
+
+
 def one_seed(results):
     """The runs of seed 0 alone."""
     return [result for result in results if result.run.seed == 0]

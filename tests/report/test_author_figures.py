@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from authored import AUTHORS, BITS, COPIES, EPOCHS, LEVELS, ROWS, SECONDS, TRAIN, ppl, write_authors
+from edited import in_each_epoch
 from scipy.stats import gamma
 
 from confide.attacks.exposure.null import null_band
@@ -226,10 +227,7 @@ def test_time_is_over_the_median_epoch_of_the_non_private_run(found, author_stud
     own = ratio(of(found, "dp"), found, "seconds")
     assert own.numbers == pytest.approx(tuple(np.quantile(expected, [0.5, 0.25, 0.75])))
     assert own.value == pytest.approx(SECONDS["dp"][0] / SECONDS["plain"][0], rel=0.1)
-    bare = [
-        replace(r, epochs=tuple(epoch._replace(cpu_seconds=None) for epoch in r.epochs))
-        for r in found
-    ]
+    bare = [in_each_epoch(r, cpu_seconds=None) for r in found]
     assert (
         ratio(of(bare, "dp"), bare, "cpu_seconds") is None
         and ratio(of(bare, "dp"), bare, "seconds") == own
@@ -345,10 +343,7 @@ def test_time_and_probe_have_a_mark_for_every_run(spec, found):
 
 @pytest.mark.parametrize("name", FIGURE_NAMES)
 def test_a_study_without_authors_says_so(name, study, results):
-    bare = [
-        replace(r, epochs=tuple(epoch._replace(seconds=None) for epoch in r.epochs))
-        for r in results
-    ]
+    bare = [in_each_epoch(r, seconds=None) for r in results]
     assert any(
         "no run of this study" in text.get_text() for text in FIGURES[name](study[1], bare).texts
     )

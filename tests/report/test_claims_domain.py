@@ -1,9 +1,10 @@
 """Verdicts on Domain Private Transformers follow the numbers, branch by branch."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
-from edited import claimed, renamed
+from edited import claimed, in_each_epoch, renamed
 
 from confide.attacks.domains.judges import GOLD
 from confide.report.figures.domains import judges
@@ -227,10 +228,7 @@ def changed_row(results, name, change):
 
 def test_half_the_training_of_fine_tuning_twice(keywords):
     def lasting(seconds):
-        def each(result):
-            epochs = [epoch._replace(cpu_seconds=seconds) for epoch in result.epochs]
-            return replace(result, epochs=tuple(epochs))
-
+        each = partial(in_each_epoch, cpu_seconds=seconds)
         own = changed_row(keywords.results, "d_k_schedule", each)
         return domain.cheaper(Study(keywords.spec, own), "d_k_schedule", "d_k_jft").word
 

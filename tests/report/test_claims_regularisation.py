@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from authored import AUTHORS, COPIES, EPOCHS, ppl, write_authors
-from edited import attacked, changed, like, one_seed, renamed
+from edited import attacked, changed, in_each_epoch, like, one_seed, renamed
 
 from confide.report.figures.authors import EXPOSURE
 from confide.report.results import load
@@ -172,8 +172,7 @@ def test_time_of_regularisers(authors):
 
 def lasting(run, seconds):
     """A run whose epochs last as long as is said of its row."""
-    time = seconds.get(run.run.name.removeprefix("writers_"), 1.0)
-    return replace(run, epochs=tuple(epoch._replace(cpu_seconds=time) for epoch in run.epochs))
+    return in_each_epoch(run, cpu_seconds=seconds.get(run.run.name.removeprefix("writers_"), 1.0))
 
 
 def test_a_finite_epsilon_at_a_large_perplexity(authors):

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from edited import attacked, changed, claimed, of, renamed
+from edited import attacked, changed, claimed, of, over_epochs, renamed
 
 from confide.report.verdicts import selective
 from confide.report.verdicts.evidence import (
@@ -104,9 +104,7 @@ def test_private_tokens_are_learned_or_not(base, results):
         assert selective.private_tokens(of(base, found)).word == word
 
     def losing(run):
-        ppl = [8.0 + number for number in range(len(run.epochs))]
-        epochs = [e._replace(valid_ppl_private=p) for e, p in zip(run.epochs, ppl, strict=True)]
-        return replace(run, epochs=tuple(epochs))
+        return over_epochs(run, "valid_ppl_private", [8.0 + n for n in range(len(run.epochs))])
 
     lost = [losing(run) if run.run.name == "sdp_wikitext_selective" else run for run in own]
     with pytest.raises(NotComparable, match="its validation perplexity of private tokens is 8 at"):
@@ -183,8 +181,7 @@ def along(results, name, ppl, value, kind="exposure", key="mean"):
     """Runs of a row with other validation perplexities, and an attack's number as a function."""
     return [
         replace(
-            r,
-            epochs=tuple(e._replace(valid_ppl=p) for e, p in zip(r.epochs, ppl, strict=True)),
+            over_epochs(r, "valid_ppl", ppl),
             trajectory={
                 e.epoch: {kind: {key: value(p)}} for e, p in zip(r.epochs, ppl, strict=True)
             },

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from edited import in_each_epoch
 
 from confide.report.figures import style
 from confide.report.figures.learning import PANELS, learning
@@ -61,10 +62,7 @@ def test_variants_of_a_method_differ_in_colour_filling_and_label(study, results)
 
 
 def test_shares_without_tokens_say_so(study, results):
-    bare = [
-        replace(r, epochs=tuple(epoch._replace(valid_ppl_private=None) for epoch in r.epochs))
-        for r in results
-    ]
+    bare = [in_each_epoch(r, valid_ppl_private=None) for r in results]
     panels = learning(study[1], bare).axes
     assert [len(axes.lines) for axes in panels] == [5, 5, 0]
     assert [text.get_text() for text in panels[2].texts] == ["no such tokens"]

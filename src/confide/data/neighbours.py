@@ -9,13 +9,13 @@ each depends on its own text and on earlier ones like it.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappush, heappushpop
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from confide.data.partitioning import Ranges, Raw, build, rows
+from confide.data.partitioning import Ranges, Raw, Row, build, rows
 from confide.data.redaction import Finding
 from confide.errors import InputError
 from confide.files.rows import Copy, Found, Join
@@ -88,15 +88,22 @@ def process_of(
     digested = digest("hmac-sha1")
 
     def process(points: list[Raw]) -> Partition:
-        found = ((point.key, point.text, point.split, point.answers) for point in points)
-        copied = [Copy(key) for key in copies(found, digested)]
-        findings = [
-            Found(point.key, **finding) for point in points if (finding := find(point.text))
-        ]
-        joined = rows(spec, points, Join(Copy, rows=copied), Join(Found, rows=findings))
-        return build(tokenizer, joined, spec.learn)
+        return build(tokenizer, processed(points, find, spec, digested), spec.learn)
 
     return process
+
+
+def processed(
+    points: Sequence[Raw],
+    find: Callable[[str], Finding],
+    spec: PartitionSpec,
+    digested: Callable[[bytes], bytes],
+) -> Iterator[Row]:
+    """Rows of a few points: later copies by their digests, spans by `find`, then the partition."""
+    texts = ((point.key, point.text, point.split, point.answers) for point in points)
+    copied = [Copy(key) for key in copies(texts, digested)]
+    findings = [Found(point.key, **finding) for point in points if (finding := find(point.text))]
+    return rows(spec, points, Join(Copy, rows=copied), Join(Found, rows=findings))
 
 
 def secrets_of(points: Iterable[Raw]) -> Iterator[Secret]:

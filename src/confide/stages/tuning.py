@@ -1,6 +1,5 @@
 """Choose a recipe for each method by trials on text that needs no protection, as many for each."""
 
-from collections import Counter
 from pathlib import Path
 
 from confide.errors import InputError
@@ -20,30 +19,29 @@ def tuning(spec: TuningSpec, *, models: Path, output: Path) -> None:
     epoch, and of equals is listed first. InputError where methods have different numbers of trials,
     which would favour one of them, or where a trial has no such number.
     """
-    counts = Counter(map(rivals_of, spec.trials))
-    if len(set(counts.values())) > 1:
-        found = ", ".join(f"{method} on {corpus}: {n}" for (corpus, method), n in counts.items())
+    rivals: dict[tuple[str, str], list[TrialSpec]] = {}
+    for trial in spec.trials:
+        rivals.setdefault((trial.corpus, method_of(trial)), []).append(trial)
+    if len(set(map(len, rivals.values()))) > 1:
+        found = ", ".join(
+            f"{method} on {corpus}: {len(trials)}" for (corpus, method), trials in rivals.items()
+        )
         raise InputError(f"each method needs as many trials as the others: {found}", key="trials")
-    scores = [score_of(models / trial.run / "metrics.jsonl") for trial in spec.trials]
-    best: dict[tuple[str, str], int] = {}
-    for place, (trial, score) in enumerate(zip(spec.trials, scores, strict=True)):
-        rivals = rivals_of(trial)
-        if rivals not in best or score < scores[best[rivals]]:
-            best[rivals] = place
-    rows = [
-        row_of(trial, score, is_best=place == best[rivals_of(trial)])
-        for place, (trial, score) in enumerate(zip(spec.trials, scores, strict=True))
-    ]
+    scores = {trial.run: score_of(models / trial.run / "metrics.jsonl") for trial in spec.trials}
+    best = {
+        min((trial.run for trial in trials), key=scores.__getitem__) for trials in rivals.values()
+    }
+    rows = [row_of(trial, scores[trial.run], is_best=trial.run in best) for trial in spec.trials]
     write_text(output, as_csv(rows))
 
 
-def rivals_of(trial: TrialSpec) -> tuple[str, str]:
-    """What trials have in common of which one is the best: the corpus, and the method in words."""
+def method_of(trial: TrialSpec) -> str:
+    """A trial's method, in words."""
     words = [trial.method]
     if trial.covered and not METHODS[trial.method].needs_cover:
         words.append("behind a cover")
     words += ["deduplicated"] if trial.dedup else []
-    return trial.corpus, ", ".join(words)
+    return ", ".join(words)
 
 
 def score_of(path: Path) -> float:
@@ -58,10 +56,9 @@ def score_of(path: Path) -> float:
 def row_of(trial: TrialSpec, score: float, *, is_best: bool) -> Row:
     """A line of the table."""
     settings = {name: getattr(trial.settings, name) for name in SETTINGS}
-    corpus, method = rivals_of(trial)
     return {
-        "corpus": corpus,
-        "method": method,
+        "corpus": trial.corpus,
+        "method": method_of(trial),
         "recipe": trial.recipe,
         **settings,
         "run": trial.run,
