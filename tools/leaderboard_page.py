@@ -1,48 +1,88 @@
-"""Write docs/leaderboard.md from the results of leaderboards, so that no number of it is typed.
+"""Write docs/leaderboard.md from the panels of leaderboards, so that no number of it is typed.
 
     python tools/leaderboard_page.py [--results FOLDER]
 
-The fixed words are in tools/leaderboard_page.jinja. Tables and figures are those that `snakemake
-leaderboard` made below FOLDER (results/, if nothing is said): they are copied as they are, with the
-day and the commit. Without results nothing is written, and the command ends with 1.
+The fixed words are in tools/leaderboard_page.jinja. Panels that `snakemake leaderboard` made below
+FOLDER (results/, if nothing is said) are kept in docs/results/leaderboard/, with the day and the
+commit, and so are the trials of `snakemake tuning`. Verdicts, tables and figures are made of all
+that is kept there, on whichever machine that was run; panels that are missing are named. Without
+any nothing is written, and the command ends with 1.
 """
 
 import argparse
+import csv
 import datetime
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+from confide.config import studies
+from confide.config.params import FILE, Params, load
 from confide.output import templates
+from confide.report.tables.table import Row, as_csv
+from confide.stages.leaderboard import leaderboard
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/leaderboard.md"
 FIGURES = ROOT / "docs/figures"
+KEPT = ROOT / "docs/results/leaderboard"
+DATES = "dates.csv"
+TRIALS = "tuning.csv"
 BOARDS = {
     "leaderboard": "LSTM and small GPT-2",
     "leaderboard_pretrained": "SmolLM2 with adapters",
 }
 IMAGE = "](leaderboard.png)"  # in leaderboard.md
+PANEL = "\n## "  # there, before each panel
+DEEPER = "\n### "
 
 
 class Board(NamedTuple):
-    """One leaderboard: its heading, and its figure and tables in Markdown."""
+    """One leaderboard: its figure and its tables in Markdown, and panels that were not run yet."""
 
     heading: str
-    text: str
+    figure: str
+    tables: str
+    missing: list[str]
 
 
-def boards(results: Path, figures: str) -> list[Board]:
-    """Those whose results are there; `figures`: their folder as seen from the page."""
-    found = []
-    for name, heading in BOARDS.items():
-        file = results / "leaderboards" / name / "leaderboard.md"
-        if file.is_file():
-            text = file.read_text(encoding="utf-8").replace(IMAGE, f"]({figures}/{name}.png)")
-            found.append(Board(heading, text.replace("\n## ", "\n### ").strip()))
-    return found
+class Tuned(NamedTuple):
+    """The trials of a method on a corpus: validation perplexity of each, and the best recipe."""
+
+    corpus: str
+    method: str
+    scores: list[str]
+    best: str
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    """The lines of a CSV file; none of none."""
+    if not path.is_file():
+        return []
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def keep(results: Path) -> None:
+    """Copy what was made, and say when and from which commit a panel is that was not kept yet."""
+    dates = {row["study"]: row for row in read(KEPT / DATES)}
+    for made in sorted((results / "leaderboards/panels").glob("*.json")):
+        kept = KEPT / made.name
+        if kept.is_file() and kept.read_bytes() == made.read_bytes():
+            continue
+        KEPT.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(made, kept)
+        day = datetime.date.today().isoformat()
+        dates[made.stem] = {"study": made.stem, "date": day, "commit": commit()}
+    if dates:
+        rows: list[Row] = [dict(dates[study]) for study in sorted(dates)]
+        (KEPT / DATES).write_text(as_csv(rows), encoding="utf-8")
+    if (results / TRIALS).is_file():
+        KEPT.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(results / TRIALS, KEPT / TRIALS)
 
 
 def commit() -> str:
@@ -51,26 +91,67 @@ def commit() -> str:
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def page(found: list[Board], day: str, made_by: str) -> str:
-    """The whole page."""
-    return templates.filled(__file__, {"boards": found, "day": day, "commit": made_by})
+def boards(params: Params) -> list[Board]:
+    """Those of which a panel was kept, with their figures beside those of other pages."""
+    found = []
+    for name, heading in BOARDS.items():
+        spec = studies.leaderboard(params, name)
+        there = {
+            study: title
+            for study, title in spec.panels.items()
+            if (KEPT / f"{study}.json").is_file()
+        }
+        if not there:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            made = Path(folder) / name
+            leaderboard(spec.model_copy(update={"panels": there}), panels=KEPT, output=made)
+            text = (made / "leaderboard.md").read_text(encoding="utf-8")
+            FIGURES.mkdir(exist_ok=True)
+            shutil.copyfile(made / "leaderboard.png", FIGURES / f"{name}.png")
+        figure, _, tables = text.replace(IMAGE, f"]({FIGURES.name}/{name}.png)").partition(PANEL)
+        missing = [title for study, title in spec.panels.items() if study not in there]
+        tables = f"{PANEL}{tables}".replace(PANEL, DEEPER).strip()
+        found.append(Board(heading, figure.strip(), tables, missing))
+    return found
+
+
+def tuned() -> list[Tuned]:
+    """The trials by corpus and method, in the order of the file."""
+    rivals: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in read(KEPT / TRIALS):
+        rivals.setdefault((row["corpus"], row["method"]), []).append(row)
+    return [
+        Tuned(
+            corpus,
+            method,
+            scores=[f"{float(row['valid_ppl']):.4g}" for row in trials],
+            best=next(row["recipe"] for row in trials if row["best"] == "True"),
+        )
+        for (corpus, method), trials in rivals.items()
+    ]
+
+
+def page(params: Params) -> str | None:
+    """The whole page; None where no panel was kept."""
+    found = boards(params)
+    if not found:
+        return None
+    titles = {name: study.title for name, study in params.studies.items()}
+    values = {"boards": found, "dates": read(KEPT / DATES), "titles": titles, "tuned": tuned()}
+    return templates.filled(__file__, values)
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--results", type=Path, default=ROOT / "results")
     asked = parser.parse_args(arguments)
-    found = boards(asked.results, FIGURES.name)
-    if not found:
-        print(f"{asked.results}/leaderboards: nothing is there; run `snakemake leaderboard` first")
+    keep(asked.results)
+    text = page(load(ROOT / FILE))
+    if text is None:
+        print(f"{asked.results}/leaderboards/panels: nothing is there; run `snakemake leaderboard`")
         return 1
-    for name in BOARDS:
-        image = asked.results / "leaderboards" / name / "leaderboard.png"
-        if image.is_file():
-            FIGURES.mkdir(exist_ok=True)
-            shutil.copyfile(image, FIGURES / f"{name}.png")
-    day = datetime.date.today().isoformat()
-    PAGE.write_text(page(found, day, commit()), encoding="utf-8")
+    PAGE.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -41,7 +41,7 @@ STAGES = (
     "word_list", "dedup", "digests", "repeats", "copies", "redact", "recall", "partition",
     "gather", "neighbours", "train", "shadows", "gather_shadows", "certify", "evaluate", "attack",
     "trajectory", "draw", "synthetic", "worth", "text_audit", "gate", "study", "summary",
-    "leaderboard", "tuning", "scan", "track",
+    "panel", "leaderboard", "tuning", "scan", "track",
 )
 # fmt: on
 TRACEBACK = "CONFIDE_TRACEBACK"  # set: faults are shown in full

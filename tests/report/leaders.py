@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from confide.attacks.audits.game import against_coins
-from confide.specs import GameSpec, LeaderboardSpec, RankedRun
+from confide.specs import GameSpec, LeaderboardSpec, PanelSpec, RankedRun
 
 TURN = "one secret within one turn of a dialogue"
 RECORDS = "one turn of a dialogue in a pool that is only trained on with noise"
@@ -107,10 +107,14 @@ def write(root, run, epsilon, bits, telling=False, **changed):
     metrics.write_text('{"epoch": 1}\n')
 
 
-def board(panels, **more):
-    """A specification of panels: titles, and the runs of each."""
-    listed = [
-        {"study": f"study{number}", "title": title, "runs": runs}
-        for number, (title, runs) in enumerate(panels.items())
+def panels_of(panels):
+    """Specifications of panels: of the runs of each."""
+    return [
+        PanelSpec(study=f"study{number}", runs=runs) for number, runs in enumerate(panels.values())
     ]
-    return LeaderboardSpec(leaderboard="leaderboard", panels=listed, **more)
+
+
+def board(titles, **more):
+    """A specification of a leaderboard of panels with these titles."""
+    panels = {f"study{number}": title for number, title in enumerate(titles)}
+    return LeaderboardSpec(leaderboard="leaderboard", panels=panels, **more)

@@ -5,14 +5,16 @@ is dropped in silence.
 import csv
 import json
 import math
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from leaders import TOKENS, board, certificate, ranked, write
+from leaders import TOKENS, board, certificate, panels_of, ranked, write
 from scipy.stats import ttest_rel
 
 from confide.errors import InputError
+from confide.files.io import write_json
 from confide.report.leaderboard.cells import (
     BETTER,
     NOBODY,
@@ -21,12 +23,13 @@ from confide.report.leaderboard.cells import (
     OURS_ALONE,
     PAPERS_ALONE,
     WORSE,
-    Entry,
     cells,
     standing,
 )
+from confide.report.leaderboard.panels import measured, read, stored
 from confide.report.leaderboard.standing import CAUGHT, MISSED, RECORD, claimed
 from confide.stages.leaderboard import leaderboard
+from confide.stages.panel import panel
 
 DELTA = 8e-5
 ROWS = {  # name -> method, covered, deduplicated, bits per character
@@ -60,7 +63,7 @@ def row(name, method, epsilon, bits, *, covered=False, dedup=False, dataset="pla
     found = {
         seed: made(method, epsilon, dedup, value, **changed) for seed, value in enumerate(bits)
     }
-    return Entry(tuple(runs), found, dict.fromkeys(found, "stands"), DELTA)
+    return measured(runs, found, dict.fromkeys(found, "stands"), DELTA)
 
 
 # Who may stand
@@ -138,7 +141,7 @@ def test_of_rows_that_differ_in_their_budget_the_dearest_that_may_stand_counts()
     cheap, dear, dearest = (row(f"jft_{e}", "jft", e, [b]) for e, b in ((1, 1.0), (3, 2.0), (8, 3)))
     assert standing([dearest, cheap, dear], CAUGHT, 3.0) == [dear]
     claims_nothing = [row(f"crt_{e}", "crt", e, [2.0], dedup=True) for e in (1, 8, 3)]
-    assert [one.first.name for one in standing(claims_nothing, CAUGHT, 1.0)] == ["crt_8"]
+    assert [one.name for one in standing(claims_nothing, CAUGHT, 1.0)] == ["crt_8"]
 
 
 # Who is ahead
@@ -155,8 +158,7 @@ def corrected(p_values):
 
 
 def compared(rows, **more):
-    spec = board({"Panel": [run for one in rows for run in one.runs]}, **more)
-    return cells(spec, {"study0": rows})
+    return cells(board(["Panel"], **more), {"study0": rows})
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -173,9 +175,7 @@ def test_verdicts_are_those_of_a_naive_test(seed):
     p_values = []
     for cell in found:
         stand = standing(rows, cell.secret, cell.epsilon)
-        sides = [
-            [one for one in stand if one.first.covered is covered] for covered in (False, True)
-        ]
+        sides = [[one for one in stand if one.covered is covered] for covered in (False, True)]
         values = [[list(one.each("bits_per_character").values()) for one in side] for side in sides]
         if not all(values):
             assert cell.p is None and cell.verdict in (PAPERS_ALONE, OURS_ALONE, NOBODY)
@@ -240,11 +240,13 @@ def written(tmp_path):
                     panels[title].append(run)
                     value = bits + 0.1 * (epsilon == 1) + 0.005 * rng.normal()
                     write(tmp_path, run, epsilon, value)
-    spec = board(panels)
+    listed = panels_of(panels)
 
     def make(name="out"):
         folders = {"results": tmp_path / "results", "models": tmp_path / "models"}
-        leaderboard(spec, **folders, output=tmp_path / name)
+        for spec in listed:
+            panel(spec, **folders, output=tmp_path / "panels" / f"{spec.study}.json")
+        leaderboard(board(panels), panels=tmp_path / "panels", output=tmp_path / name)
         lines = (tmp_path / name / "cells.csv").read_text().splitlines()
         text = (tmp_path / name / "leaderboard.md").read_text()
         return {
@@ -252,7 +254,7 @@ def written(tmp_path):
             for line in csv.DictReader(lines)
         }, text
 
-    return SimpleNamespace(root=tmp_path, spec=spec, make=make)
+    return SimpleNamespace(root=tmp_path, panels=listed, make=make)
 
 
 def runs_folder(written, run):
@@ -293,7 +295,7 @@ def test_a_missing_run_is_named(written, file):
 
 
 def test_a_leaderboard_without_any_run_says_so(written):
-    for run in (run for panel in written.spec.panels for run in panel.runs):
+    for run in (run for spec in written.panels for run in spec.runs):
         (runs_folder(written, run.run) / "evaluate.json").unlink()
     found, text = written.make()
     assert {line["verdict"] for line in found.values()} == {NOBODY}
@@ -301,7 +303,7 @@ def test_a_leaderboard_without_any_run_says_so(written):
 
 
 def test_a_run_whose_audit_refutes_it_is_out_and_named(written):
-    for run in written.spec.panels[0].runs:
+    for run in written.panels[0].runs:
         if run.name in ("once_jft_1", "once_jft_3"):
             write(written.root, run, 1, 0.5, telling=True)
     found, text = written.make()
@@ -314,6 +316,50 @@ def test_an_audit_of_other_weights_is_out(written):
     path = runs_folder(written, "once_jft_1/g0.1-s0") / "game.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"weights": "b" * 64}))
     assert "once_jft_1 (seeds 0)" in written.make()[1]
+
+
+def test_a_panel_is_read_as_it_was_kept(tmp_path):
+    rows = [
+        row("crt", "crt", 3.0, [2.0, 2.5], dedup=True),
+        row("cover", "jft", 1.0, [1.5], covered=True),
+        measured([ranked("none", "dpsgd", seed) for seed in (0, 1)], {}, {}, DELTA),
+    ]
+    assert rows[0].claims[RECORD].epsilon == math.inf and rows[2].missing == [0, 1]
+    write_json(tmp_path / "panel.json", {"rows": [stored(one) for one in rows]})
+    assert read(tmp_path / "panel.json") == rows
+
+
+def test_verdicts_need_the_files_of_panels_alone(written):
+    text = written.make()[1]
+    for folder in ("results", "models"):
+        shutil.rmtree(written.root / folder)
+    spec = board(["Corpus, LSTM", "Corpus, GPT-2"])
+    leaderboard(spec, panels=written.root / "panels", output=written.root / "again")
+    assert (written.root / "again/leaderboard.md").read_text() == text
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda rows: rows.clear(), "rows"),
+        (lambda rows: rows[0]["claims"][RECORD].update(epsilon=-1.0), "epsilon"),
+        (lambda rows: rows[0]["runs"][0]["numbers"].update(ppl_public=None), "numbers"),
+        (lambda rows: rows[0].pop("covered"), "covered"),
+        (lambda rows: rows[0]["claims"].pop(CAUGHT), "caught"),
+    ],
+)
+def test_a_damaged_panel_is_refused(written, change, message):
+    written.make()
+    path = written.root / "panels/study0.json"
+    panel = json.loads(path.read_text())
+    change(panel["rows"])
+    path.write_text(json.dumps(panel))
+    with pytest.raises(InputError, match=rf"study0.json.*{message}"):
+        leaderboard(board(["A"]), panels=path.parent, output=written.root / "again")
+    path.unlink()
+    with pytest.raises(InputError, match=r"study0.json: cannot be read"):
+        leaderboard(board(["A"]), panels=path.parent, output=written.root / "again")
+    assert not (written.root / "again").exists()
 
 
 def test_a_damaged_file_leaves_nothing_behind(written):

@@ -72,7 +72,7 @@ def test_texts_of_a_model_are_drawn_in_shares(fresh, tmp_path):
 
 def test_a_leaderboard_plans_what_it_compares_and_nothing_else(fresh):
     planned = fresh.planned("leaderboard")
-    assert planned["leaderboard"] == 1 and planned["train"] == 7
+    assert planned["leaderboard"] == planned["panel_tiny"] == 1 and planned["train"] == 7
     others = {"study_tiny", "summary", "gate_tiny", "scan_tiny", "search_summary", "track"}
     assert not others & planned.keys()
 

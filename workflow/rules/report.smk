@@ -91,21 +91,40 @@ for page, chosen in PAGES.items():
 
 
 # Who is worth most at equal epsilon; part of nothing else.
+PANELS = {study for board in PARAMS.leaderboards.values() for study in board}
+
+for study in sorted(PANELS):
+
+    rule:
+        name:
+            f"panel_{study}"
+        input:
+            outcome_files(studies.listed(PARAMS, study)),
+            [f"models/{run.run}/metrics.jsonl" for run in studies.listed(PARAMS, study)],
+        output:
+            f"results/leaderboards/panels/{study}.json",
+        log:
+            f"logs/panel/{study}.log",
+        benchmark:
+            f"logs/benchmarks/panel/{study}.tsv"
+        group:
+            together()
+        params:
+            spec=show(studies.panel(PARAMS, study)),
+            code=code("panel"),
+        shell:
+            "confide panel --spec {params.spec:q} --results results --models models --output {output} > {log} 2>&1"
+
+
 for board in PARAMS.leaderboards:
 
     rule:
         name:
             board
         input:
-            outcome_files(
-                run
-                for study in PARAMS.leaderboards[board]
-                for run in studies.listed(PARAMS, study)
-            ),
             [
-                f"models/{run.run}/metrics.jsonl"
+                f"results/leaderboards/panels/{study}.json"
                 for study in PARAMS.leaderboards[board]
-                for run in studies.listed(PARAMS, study)
             ],
         output:
             [
@@ -124,10 +143,11 @@ for board in PARAMS.leaderboards:
             f"logs/benchmarks/leaderboard/{board}.tsv"
         params:
             spec=show(studies.leaderboard(PARAMS, board)),
+            panels=lambda w, input: os.path.dirname(input[0]),
             folder=lambda w, output: os.path.dirname(output[0]),
             code=code("leaderboard"),
         shell:
-            "confide leaderboard --spec {params.spec:q} --results results --models models "
+            "confide leaderboard --spec {params.spec:q} --panels {params.panels} "
             "--output {params.folder} > {log} 2>&1"
 
 

@@ -107,12 +107,13 @@ def gate(params: Params, name: str) -> GateSpec:
 
 def leaderboard(params: Params, name: str) -> LeaderboardSpec:
     """The studies that a leaderboard compares, each by itself."""
-    panels = []
-    for study_name in params.leaderboards[name]:
-        title = params.studies[study_name].title
-        runs = [ranked(params, run) for run in listed(params, study_name)]
-        panels.append(PanelSpec(study=study_name, title=title, runs=runs))
+    panels = {study: params.studies[study].title for study in params.leaderboards[name]}
     return LeaderboardSpec(leaderboard=name, panels=panels)
+
+
+def panel(params: Params, name: str) -> PanelSpec:
+    """The runs of a study that a leaderboard compares."""
+    return PanelSpec(study=name, runs=[ranked(params, run) for run in listed(params, name)])
 
 
 def tuning(params: Params) -> TuningSpec:

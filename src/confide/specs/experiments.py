@@ -65,20 +65,24 @@ class RankedRun(ReportRun):
 
 
 class PanelSpec(Spec):
-    """The runs of one study, which are compared with each other alone: one corpus, one model."""
+    """The runs of one study, which are compared with each other alone: one corpus, one model.
+
+    Claims count at no larger a delta.
+    """
 
     study: str
-    title: str
     runs: Annotated[list[RankedRun], Field(min_length=1)]
+    delta: Annotated[float, Field(gt=0, lt=1)] = 8e-5
 
 
 class LeaderboardSpec(Spec):
-    """What is worth most at equal epsilon: the claims that count, at no larger a delta."""
+    """What is worth most at equal epsilon. `panels`: the studies that are compared, each by itself,
+    with their titles.
+    """
 
     leaderboard: str
-    panels: Annotated[list[PanelSpec], Field(min_length=1)]
+    panels: Annotated[dict[str, str], Field(min_length=1)]
     epsilons: Annotated[list[Positive], Field(min_length=1)] = [1.0, 3.0, 8.0]
-    delta: Annotated[float, Field(gt=0, lt=1)] = 8e-5
 
 
 class TrialSpec(Spec):

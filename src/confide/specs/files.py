@@ -415,6 +415,50 @@ class AttackFile(File):
     attack: str
 
 
+class ClaimOfRow(File):
+    """What the certificates of a row claim of one cell, and on what that rests."""
+
+    epsilon: Price
+    unit: str
+    rests: str
+
+
+class ClaimsOfRow(File):
+    caught: ClaimOfRow
+    missed: ClaimOfRow
+    record: ClaimOfRow
+
+
+class SeedOfRow(File):
+    """One run: what its audits say, and its numbers, which are none where it does not count."""
+
+    seed: Count
+    outcome: str
+    numbers: dict[str, float]
+
+
+class RowOfPanel(File):
+    """A row of the sample sheet at one miss rate. `seeds`: those that it asks for."""
+
+    name: str
+    method: str
+    dataset: str
+    variant: str | None
+    gamma: Annotated[float, Field(ge=0, le=1)]
+    dedup: bool
+    redact: bool
+    covered: bool
+    seeds: list[Count]
+    claims: ClaimsOfRow | None  # None: no run counts
+    runs: list[SeedOfRow]
+
+
+class PanelFile(File):
+    """What a leaderboard reads of a study."""
+
+    rows: Annotated[list[RowOfPanel], Field(min_length=1)]
+
+
 class ConfigFile(File):
     """Of a trained model."""
 

@@ -17,12 +17,11 @@ from confide.report.leaderboard.cells import (
     NOBODY,
     OURS_ALONE,
     PAPERS_ALONE,
-    UTILITY,
     WORSE,
     Cell,
-    Entry,
     worth,
 )
+from confide.report.leaderboard.panels import UTILITY, Entry
 from confide.report.leaderboard.standing import CAUGHT, MISSED, RECORD
 from confide.report.seeds import over_seeds
 from confide.specs import LeaderboardSpec
@@ -41,18 +40,18 @@ def leaderboard(spec: LeaderboardSpec, cells: list[Cell]) -> style.Drawing:
     """The figure of all panels, which go down the columns."""
     columns = min(COLUMNS, len(spec.panels))
     rows = math.ceil(len(spec.panels) / columns)
-    lines = max(sum(cell.study == panel.study for cell in cells) for panel in spec.panels)
+    lines = max(sum(cell.study == study for cell in cells) for study in spec.panels)
     drawn, grid = style.panels(style.WIDTH, rows * (EDGES + LINE * lines), rows, columns)
     places = list(grid.T.flat)
-    for axes, panel in zip(places, spec.panels, strict=False):
-        shown = [cell for cell in cells if cell.study == panel.study]
+    for axes, (study, title) in zip(places, spec.panels.items(), strict=False):
+        shown = [cell for cell in cells if cell.study == study]
         _panel(axes, shown, named=axes in grid[:, 0])
-        axes.set_title(visible(panel.title))
+        axes.set_title(visible(title))
     for axes in places[len(spec.panels) :]:
         axes.set_axis_off()
     for axes in grid[-1]:
         axes.set_xlabel("bits per character of test text")
-    missing = sum(panel_missing(cells, panel.study) for panel in spec.panels)
+    missing = sum(panel_missing(cells, study) for study in spec.panels)
     caption = (
         "Of the models that certify the claim, the best of the papers' methods (hollow, orange) "
         "and the best of ours, behind a cover (filled, blue); further left is better. Lines: a "
@@ -117,18 +116,17 @@ def _ahead(cell: Cell) -> tuple[str, str]:
 
 
 def _side(entry: Entry) -> str:
-    return OURS if entry.first.covered else PAPERS
+    return OURS if entry.covered else PAPERS
 
 
 def _marker(entry: Entry) -> dict[str, Any]:
     """Of the method's shape: filled behind a cover, half where copies stay, hollow elsewhere."""
-    run = entry.first
     fill = "none"
-    if run.covered:
-        fill = "full" if run.dedup else COPIES
+    if entry.covered:
+        fill = "full" if entry.dedup else COPIES
     return {
         "color": _side(entry),
-        "marker": style.look(run.method).marker,
+        "marker": style.look(entry.method).marker,
         "fillstyle": fill,
         "markerfacecoloralt": "white",
         "markeredgewidth": 1.2,
@@ -138,5 +136,5 @@ def _marker(entry: Entry) -> dict[str, Any]:
 def _legend(cells: Iterable[Cell]) -> list[Artist]:
     """The rows that are the best of a side somewhere: theirs first."""
     entries = [entry for cell in cells for entry in (cell.papers, cell.ours) if entry is not None]
-    entries.sort(key=lambda entry: (entry.first.covered, entry.label))
+    entries.sort(key=lambda entry: (entry.covered, entry.label))
     return [style.entry(entry.label, linestyle="", **_marker(entry)) for entry in entries]

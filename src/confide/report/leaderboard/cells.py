@@ -11,27 +11,13 @@ chosen from (Bonferroni), and then for the number of cells (Holm).
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 from confide.certify.facts import TOKENS
-from confide.methods import METHODS
-from confide.report.figures.style import look
-from confide.report.leaderboard.standing import (
-    CAUGHT,
-    CELLS,
-    MISSED,
-    OUT,
-    RECORD,
-    Claimed,
-    audited,
-    claimed,
-)
-from confide.report.results import Result, load
+from confide.report.leaderboard.panels import UTILITY, Entry
+from confide.report.leaderboard.standing import CAUGHT, CELLS, MISSED, RECORD
 from confide.report.seeds import LEVEL, Estimate, all_below, holm, mean_of, over_seeds
-from confide.specs import LeaderboardSpec, PanelSpec, RankedRun
+from confide.specs import LeaderboardSpec
 
 BETTER = "significantly better"
 WORSE = "significantly worse"
@@ -40,79 +26,6 @@ ONE_SEED = "only one seed"
 OURS_ALONE = "only ours certifies it"
 PAPERS_ALONE = "none of ours certifies it"
 NOBODY = "nobody certifies it"
-UTILITY = "bits_per_character"
-BESIDE = ("accuracy_public", "accuracy_private", "ppl_public", "ppl_private")
-FILES = ("certificate", "evaluate")  # of a run, beside its attacks
-
-
-@dataclass(frozen=True)
-class Entry:
-    """The seeds of one row of the sample sheet at one miss rate: those that count, and the others.
-
-    outcomes: of the audits of those that were run.
-    """
-
-    runs: tuple[RankedRun, ...]
-    results: dict[int, Result]
-    outcomes: dict[int, str]
-    delta: float
-
-    @property
-    def first(self) -> RankedRun:
-        """Its first seed, which says what all have in common."""
-        return self.runs[0]
-
-    @property
-    def missing(self) -> list[int]:
-        """Seeds that were not run, or whose files are not all there."""
-        return [run.seed for run in self.runs if run.seed not in self.outcomes]
-
-    @property
-    def refuted(self) -> list[int]:
-        """Seeds whose audit speaks against their certificate."""
-        return [seed for seed, outcome in self.outcomes.items() if outcome in OUT]
-
-    @property
-    def label(self) -> str:
-        """What tables call it."""
-        run = self.first
-        label = look(run.method).label
-        if run.covered and not METHODS[run.method].needs_cover:
-            label += " behind a cover"
-        if run.covered and run.dedup:
-            label += ", deduplicated"
-        return label if run.variant is None else f"{label} ({run.variant})"
-
-    @property
-    def family(self) -> tuple[object, ...]:
-        """What rows have in common that differ in their budget, and what belongs to it, alone."""
-        run = self.first
-        return (run.method, run.dataset, run.dedup, run.redact, run.variant, run.gamma)
-
-    @cached_property
-    def claims(self) -> dict[str, Claimed]:
-        """By cell the largest claim of its seeds; none without a seed."""
-        by_cell = {}
-        for cell in CELLS if self.results else ():
-            of_seeds = [
-                claimed(result, cell, covered=self.first.covered, delta=self.delta)
-                for result in self.results.values()
-            ]
-            by_cell[cell] = max(of_seeds, key=lambda claim: claim.epsilon)
-        return by_cell
-
-    def each(self, name: str) -> dict[int, float]:
-        """A number of the evaluation by seed, where it is known."""
-        return {
-            seed: float(value)
-            for seed, result in self.results.items()
-            if (value := result.evaluation.get(name)) is not None
-        }
-
-    def mean(self, name: str) -> float | None:
-        """Its mean over the seeds; None where no seed has it."""
-        values = list(self.each(name).values())
-        return mean_of(values) if values else None
 
 
 class Cell(NamedTuple):
@@ -137,37 +50,12 @@ class Cell(NamedTuple):
         return len(self.difference.each) if self.difference else 0
 
 
-def entries(panel: PanelSpec, delta: float, results: Path, models: Path) -> list[Entry]:
-    """The rows of a panel with what there is of them; InputError for a file that is damaged."""
-    rows: dict[tuple[str, float], list[RankedRun]] = {}
-    for run in panel.runs:
-        rows.setdefault((run.name, run.gamma), []).append(run)
-    return [entry(tuple(runs), delta, results, models) for runs in rows.values()]
-
-
-def entry(runs: tuple[RankedRun, ...], delta: float, results: Path, models: Path) -> Entry:
-    """One row; a run whose audit speaks against its certificate does not count."""
-    found = {
-        run.seed: load([run], results, models)[0] for run in runs if there(run, results, models)
-    }
-    outcomes = {seed: audited(result) for seed, result in found.items()}
-    kept = {seed: result for seed, result in found.items() if outcomes[seed] not in OUT}
-    return Entry(runs, kept, outcomes, delta)
-
-
-def there(run: RankedRun, results: Path, models: Path) -> bool:
-    """Whether all that a leaderboard reads of a run was made."""
-    folder = results / "runs" / run.run
-    files = [folder / f"{stem}.json" for stem in (*FILES, *run.attacks)]
-    return all(file.is_file() for file in (*files, models / run.run / "metrics.jsonl"))
-
-
 def cells(spec: LeaderboardSpec, panels: dict[str, list[Entry]]) -> list[Cell]:
     """All cells, panel by panel, with verdicts that are corrected for the number of tests."""
     compared = [
-        compare(panel, panels[panel.study], cell, epsilon)
-        for panel in spec.panels
-        for cell in CELLS
+        compare(study, title, panels[study], secret=secret, epsilon=epsilon)
+        for study, title in spec.panels.items()
+        for secret in CELLS
         for epsilon in spec.epsilons
     ]
     corrected = iter(holm([cell.p for cell in compared if cell.p is not None]))
@@ -180,16 +68,16 @@ def settled(cell: Cell, p: float) -> Cell:
     return cell._replace(verdict=verdict, corrected=p)
 
 
-def compare(panel: PanelSpec, rows: Sequence[Entry], secret: str, epsilon: float) -> Cell:
+def compare(study: str, title: str, rows: Sequence[Entry], *, secret: str, epsilon: float) -> Cell:
     """One cell, before the number of tests is known."""
     stand = standing(rows, secret, epsilon)
-    papers = [row for row in stand if not row.first.covered]
-    ours = [row for row in stand if row.first.covered]
+    papers = [row for row in stand if not row.covered]
+    ours = [row for row in stand if row.covered]
     best_paper = best(papers)
     best_own = best(ours)
     cell = Cell(
-        panel.study,
-        panel.title,
+        study,
+        title,
         secret,
         epsilon,
         papers=best_paper,

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from confide.output import templates
 from confide.report.figures.style import Drawing
-from confide.report.leaderboard.cells import BESIDE, UTILITY, Cell, Entry
+from confide.report.leaderboard.cells import Cell
+from confide.report.leaderboard.panels import BESIDE, UTILITY, Entry
 from confide.report.leaderboard.standing import CELLS
 from confide.report.seeds import Estimate, over_seeds
 from confide.report.tables.table import Row, show
@@ -38,7 +39,7 @@ def cell_row(cell: Cell) -> Row:
         claim = None if entry is None else entry.claims[cell.secret]
         row |= {
             side: None if entry is None else entry.label,
-            f"{side}_name": None if entry is None else entry.first.name,
+            f"{side}_name": None if entry is None else entry.name,
             f"{side}_epsilon": None if claim is None else claim.epsilon,
             f"{side}_rests": None if claim is None else claim.rests,
             **{f"{side}_{key}": value for key, value in numbers(entry).items()},
@@ -73,12 +74,11 @@ def entry_rows(panels: dict[str, list[Entry]]) -> list[Row]:
 
 def entry_row(study: str, entry: Entry) -> Row:
     """What rows.csv says of a row of the sample sheet."""
-    run = entry.first
     row: Row = {
         "study": study,
-        "name": run.name,
+        "name": entry.name,
         "label": entry.label,
-        "gamma": run.gamma,
+        "gamma": entry.gamma,
         "missing": listed(entry.missing),
         "refuted": listed(entry.refuted),
         "audits": listed(dict.fromkeys(entry.outcomes.values())),
@@ -104,12 +104,12 @@ def markdown(
         "caption": figure.caption,
         "cells": CELLS,
         "panels": {
-            panel.title: {
-                "cells": [cell for cell in cells if cell.study == panel.study],
-                "missing": [entry for entry in panels[panel.study] if entry.missing],
-                "refuted": [entry for entry in panels[panel.study] if entry.refuted],
+            title: {
+                "cells": [cell for cell in cells if cell.study == study],
+                "missing": [entry for entry in panels[study] if entry.missing],
+                "refuted": [entry for entry in panels[study] if entry.refuted],
             }
-            for panel in spec.panels
+            for study, title in spec.panels.items()
         },
         "verdict": verdict,
         "difference": difference,

@@ -1,0 +1,165 @@
+"""The rows of a panel, which is one corpus and one model, from what its runs left or from a file.
+
+What is kept of a run is what its certificate claims, what its audits say, and what it is worth.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confide.files.io import number, read_file
+from confide.methods import METHODS
+from confide.report.figures.style import look
+from confide.report.leaderboard.standing import CELLS, OUT, Claimed, audited, claimed
+from confide.report.results import Json, Result, load
+from confide.report.seeds import mean_of
+from confide.specs import PanelSpec, RankedRun
+from confide.specs.files import PanelFile
+
+UTILITY = "bits_per_character"
+BESIDE = ("accuracy_public", "accuracy_private", "ppl_public", "ppl_private")
+FILES = ("certificate", "evaluate")  # of a run, beside its attacks
+ROW = ("name", "method", "dataset", "variant", "gamma", "dedup", "redact", "covered")  # of a run
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the sample sheet at one miss rate.
+
+    seeds: those that it asks for. claims: by cell the largest of its seeds; none without a seed.
+    outcomes: of the audits of those that were run. numbers: of those that count.
+    """
+
+    name: str
+    method: str
+    dataset: str
+    variant: str | None
+    gamma: float
+    dedup: bool
+    redact: bool
+    covered: bool
+    seeds: tuple[int, ...]
+    claims: dict[str, Claimed]
+    outcomes: dict[int, str]
+    numbers: dict[int, dict[str, float]]
+
+    @property
+    def missing(self) -> list[int]:
+        """Seeds that were not run, or whose files are not all there."""
+        return [seed for seed in self.seeds if seed not in self.outcomes]
+
+    @property
+    def refuted(self) -> list[int]:
+        """Seeds whose audit speaks against their certificate."""
+        return [seed for seed, outcome in self.outcomes.items() if outcome in OUT]
+
+    @property
+    def label(self) -> str:
+        """What tables call it."""
+        label = look(self.method).label
+        if self.covered and not METHODS[self.method].needs_cover:
+            label += " behind a cover"
+        if self.covered and self.dedup:
+            label += ", deduplicated"
+        return label if self.variant is None else f"{label} ({self.variant})"
+
+    @property
+    def family(self) -> tuple[object, ...]:
+        """What rows have in common that differ in their budget, and what belongs to it, alone."""
+        return (self.method, self.dataset, self.dedup, self.redact, self.variant, self.gamma)
+
+    def each(self, name: str) -> dict[int, float]:
+        """A number of the evaluation by seed, where it is known."""
+        return {seed: known[name] for seed, known in self.numbers.items() if name in known}
+
+    def mean(self, name: str) -> float | None:
+        """Its mean over the seeds; None where no seed has it."""
+        values = list(self.each(name).values())
+        return mean_of(values) if values else None
+
+
+# From runs
+# -------------------------------------------------------------------------------------------------
+
+
+def entries(panel: PanelSpec, results: Path, models: Path) -> list[Entry]:
+    """The rows of a panel with what there is of them; InputError for a file that is damaged."""
+    rows: dict[tuple[str, float], list[RankedRun]] = {}
+    for run in panel.runs:
+        rows.setdefault((run.name, run.gamma), []).append(run)
+    return [entry(runs, panel.delta, results, models) for runs in rows.values()]
+
+
+def entry(runs: list[RankedRun], delta: float, results: Path, models: Path) -> Entry:
+    """One row; a run whose audit speaks against its certificate does not count."""
+    found = {
+        run.seed: load([run], results, models)[0] for run in runs if there(run, results, models)
+    }
+    return measured(runs, found, {seed: audited(result) for seed, result in found.items()}, delta)
+
+
+def measured(
+    runs: list[RankedRun], found: dict[int, Result], outcomes: dict[int, str], delta: float
+) -> Entry:
+    """A row of runs, of which some were found, with what their audits say."""
+    kept = {seed: result for seed, result in found.items() if outcomes[seed] not in OUT}
+    covered = runs[0].covered
+    claims = {}
+    for cell in CELLS if kept else ():
+        of_seeds = [claimed(one, cell, covered=covered, delta=delta) for one in kept.values()]
+        claims[cell] = max(of_seeds, key=lambda claim: claim.epsilon)
+    return Entry(
+        **{name: getattr(runs[0], name) for name in ROW},
+        seeds=tuple(run.seed for run in runs),
+        claims=claims,
+        outcomes=outcomes,
+        numbers={seed: numbers_of(result.evaluation) for seed, result in kept.items()},
+    )
+
+
+def there(run: RankedRun, results: Path, models: Path) -> bool:
+    """Whether all that a leaderboard reads of a run was made."""
+    folder = results / "runs" / run.run
+    files = [folder / f"{stem}.json" for stem in (*FILES, *run.attacks)]
+    return all(file.is_file() for file in (*files, models / run.run / "metrics.jsonl"))
+
+
+def numbers_of(evaluation: Json) -> dict[str, float]:
+    """What a model is worth, as far as it is known."""
+    values = {name: evaluation.get(name) for name in (UTILITY, *BESIDE)}
+    return {name: float(value) for name, value in values.items() if value is not None}
+
+
+# In files
+# -------------------------------------------------------------------------------------------------
+
+
+def stored(row: Entry) -> dict[str, Any]:
+    """A row as the file of a panel has it."""
+    claims = {
+        cell: {"epsilon": number(claim.epsilon), "unit": claim.unit, "rests": claim.rests}
+        for cell, claim in row.claims.items()
+    }
+    runs = [
+        {"seed": seed, "outcome": outcome, "numbers": row.numbers.get(seed, {})}
+        for seed, outcome in row.outcomes.items()
+    ]
+    said = {name: getattr(row, name) for name in ROW}
+    return said | {"seeds": list(row.seeds), "claims": claims or None, "runs": runs}
+
+
+def read(path: Path) -> list[Entry]:
+    """The rows of a panel's file; InputError for one that is not what `stored` writes."""
+    return [
+        Entry(
+            **{name: row[name] for name in ROW},
+            seeds=tuple(row["seeds"]),
+            claims={
+                cell: Claimed(float(claim["epsilon"]), claim["unit"], claim["rests"])
+                for cell, claim in (row["claims"] or {}).items()
+            },
+            outcomes={run["seed"]: run["outcome"] for run in row["runs"]},
+            numbers={run["seed"]: run["numbers"] for run in row["runs"] if run["numbers"]},
+        )
+        for row in read_file(path, PanelFile)["rows"]
+    ]

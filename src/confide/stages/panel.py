@@ -1,0 +1,19 @@
+"""Keep of a study what a leaderboard compares: what runs certify, are worth, and an audit says.
+
+Such a file is all that verdicts follow from, so that they can be made again without the models.
+"""
+
+from pathlib import Path
+
+from confide.files.io import write_json
+from confide.report.leaderboard.panels import entries, stored
+from confide.specs import PanelSpec
+
+
+def panel(spec: PanelSpec, *, results: Path, models: Path, output: Path) -> None:
+    """Write a JSON file with a line of numbers for each run.
+
+    Runs that were not made are left out, and a leaderboard names them. InputError for a file that
+    is there and damaged.
+    """
+    write_json(output, {"rows": [stored(entry) for entry in entries(spec, results, models)]})

@@ -1,0 +1,117 @@
+"""docs/leaderboard.md is what tools/leaderboard_page.py makes of the panels that are kept."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+from leaders import panels_of, ranked, write
+
+from confide.config import studies
+from confide.config.params import FILE, load
+from confide.stages.panel import panel
+
+ROOT = Path(__file__).parents[2]
+WORDS = 400  # of fixed text, at most
+TITLES = {"lead_sim_lstm": "CustomerSim, LSTM", "lead_sgd_lstm": "Schema-Guided Dialogues, LSTM"}
+
+spec = importlib.util.spec_from_file_location("page", ROOT / "tools/leaderboard_page.py")
+leaderboard_page = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(leaderboard_page)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A page, figures and kept panels in a folder of their own."""
+    monkeypatch.setattr(leaderboard_page, "PAGE", tmp_path / "leaderboard.md")
+    monkeypatch.setattr(leaderboard_page, "FIGURES", tmp_path / "figures")
+    monkeypatch.setattr(leaderboard_page, "KEPT", tmp_path / "kept")
+    return tmp_path
+
+
+def run_panel(root, study, bits):
+    """Make the panel of a study as a machine would that has run this one alone."""
+    runs = [
+        ranked(name, method, seed, covered=covered)
+        for name, method, covered in (("dpsgd", "dpsgd", False), ("cover", "jft", True))
+        for seed in (0, 1, 2)
+    ]
+    for run in runs:
+        write(root, run, 1, bits + 0.1 * run.covered + 0.001 * run.seed)
+    made = root / f"results/leaderboards/panels/{study}.json"
+    folders = {"results": root / "results", "models": root / "models"}
+    panel(panels_of({study: runs})[0], **folders, output=made)
+
+
+def test_without_results_no_page_is_written(folder, capsys):
+    assert leaderboard_page.main(["--results", str(folder)]) == 1
+    assert "snakemake leaderboard" in capsys.readouterr().out
+    assert not list(folder.iterdir())
+
+
+def test_the_page_has_panels_of_several_machines_with_day_and_commit(folder):
+    for place, (study, title) in enumerate(TITLES.items()):
+        run_panel(folder / study, study, 2.0 + place)
+        assert leaderboard_page.main(["--results", str(folder / study / "results")]) == 0
+        text = (folder / "leaderboard.md").read_text()
+        assert f"\n### {title}\n" in text and f"\n| {title} | 20" in text
+        line = next(line for line in text.splitlines() if line.startswith("Not run yet: "))
+        for number, other in enumerate(TITLES.values()):
+            assert (other in line) is (number > place)
+    assert "(figures/leaderboard.png)" in text and "SmolLM2 with adapters" not in text
+    assert (folder / "figures/leaderboard.png").stat().st_size > 1000
+    assert leaderboard_page.commit().split("-")[0] in text
+    assert "2.001 ± " in text and "3.001 ± " in text
+
+
+def test_a_panel_that_is_the_same_keeps_its_day(folder):
+    study = "lead_sim_lstm"
+    run_panel(folder, study, 2.0)
+    arguments = ["--results", str(folder / "results")]
+    assert leaderboard_page.main(arguments) == 0
+    dates = folder / "kept/dates.csv"
+    dates.write_text(f"study,date,commit\n{study},1999-12-31,0123456789ab\n")
+    assert leaderboard_page.main(arguments) == 0
+    assert "| CustomerSim, LSTM | 1999-12-31 | 0123456789ab |" in leaderboard_page.PAGE.read_text()
+    run_panel(folder, study, 2.5)
+    assert leaderboard_page.main(arguments) == 0
+    assert "1999" not in leaderboard_page.PAGE.read_text()
+
+
+def test_the_page_shows_the_trials_of_recipes(folder):
+    run_panel(folder, "lead_sim_lstm", 2.0)
+    header = "corpus,method,recipe,lr,run,valid_ppl,best\n"
+    trials = ["plain,dpsgd,low,.01,a,4.123,False\n", "plain,dpsgd,high,.02,b,3.5,True\n"]
+    (folder / "results/tuning.csv").write_text(header + "".join(trials))
+    assert leaderboard_page.main(["--results", str(folder / "results")]) == 0
+    text = leaderboard_page.PAGE.read_text()
+    assert "| plain | dpsgd | 4.123 | 3.5 | `high` |" in text
+
+
+def test_what_is_kept_belongs_to_leaderboards():
+    params = load(ROOT / FILE)
+    known = {study for board in params.leaderboards.values() for study in board}
+    kept = {path.stem for path in (ROOT / "docs/results/leaderboard").glob("*.json")}
+    assert kept <= known
+    assert set(leaderboard_page.BOARDS) == set(params.leaderboards)
+    assert all(params.studies[study].title == title for study, title in TITLES.items())
+    assert studies.leaderboard(params, "leaderboard").panels.items() >= TITLES.items()
+
+
+def test_the_page_is_that_of_what_is_kept(tmp_path, monkeypatch):
+    """No number of it was changed by hand, and none is older than its panel."""
+    monkeypatch.setattr(leaderboard_page, "FIGURES", tmp_path / "figures")
+    if leaderboard_page.PAGE.exists():
+        assert leaderboard_page.PAGE.read_text() == leaderboard_page.page(load(ROOT / FILE))
+
+
+def test_fixed_words_are_few():
+    template = (ROOT / "tools/leaderboard_page.jinja").read_text()
+    words = re.sub(r"{[{%].*?[%}]}|[|-]", "", template).split()
+    assert 300 < len(words) <= WORDS
+
+
+def test_nothing_links_to_a_page_that_is_not_there():
+    if not leaderboard_page.PAGE.exists():
+        pages = [*(ROOT / "docs").glob("*.md"), ROOT / "mkdocs.yml", ROOT / "README.md"]
+        assert not [page.name for page in pages if "leaderboard.md" in page.read_text()]
