@@ -161,6 +161,19 @@ def test_two_parts_of_wikitext_share_no_line(tmp_path):
     assert "skip" not in WikiTextSpec(reader="wikitext", lines=5).model_dump()
 
 
+@pytest.mark.parametrize("splits", [("train", "valid", "test"), ("valid", "test")])
+def test_wikitext_may_take_its_valid_split_from_the_training_lines(tmp_path, splits):
+    """A mirror's valid split is short: behind `skip` nothing is left of it."""
+    raw = raw_wikitext(tmp_path, splits)
+    records = list(read_wikitext(WikiTextSpec(reader="wikitext", skip=4, lines=10, valid=0.2), raw))
+    usual = list(read_wikitext(WikiTextSpec(reader="wikitext", skip=4, lines=10), raw))
+    assert Counter(r.split for r in records) == {"train": 8, "valid": 2, "test": 10}
+    assert [r.doc for r in records if r.split == "valid"] == ["train/line-12", "train/line-13"]
+    of_train = [r.text for r in usual if r.split == "train"]
+    assert [r.text for r in records if r.split != "test"] == of_train
+    assert "valid" not in WikiTextSpec(reader="wikitext", lines=5).model_dump()
+
+
 def test_wikitext_without_train_divides_valid(tmp_path):
     records = list(
         read_wikitext(WikiTextSpec(reader="wikitext"), raw_wikitext(tmp_path, ("valid", "test")))

@@ -1,6 +1,7 @@
 """Trials of recipes: as many for each method, on public text alone, and all of them are told."""
 
 import csv
+import os
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,16 @@ import yaml
 from confide.config import studies
 from confide.config.params import FILE, load
 from confide.errors import InputError
-from confide.specs import TuningSpec
+from confide.files.io import read_jsonl
+from confide.specs import FetchSpec, SplitSpec, TuningSpec
+from confide.stages.fetch import fetch
+from confide.stages.split import split
 from confide.stages.tuning import tuning
 
 ROOT = Path(__file__).parents[2]
+needs_mirror = pytest.mark.skipif(
+    not os.environ.get("CONFIDE_MIRROR"), reason="CONFIDE_MIRROR is not set"
+)
 
 
 def trial(run, method, **more):
@@ -74,7 +81,7 @@ def test_the_studies_try_every_method_of_the_leaderboard_as_often():
     for one in spec.trials:
         kinds = tried.setdefault(one.corpus, {})
         kinds.setdefault((one.method, one.covered, one.dedup), set()).add(one.recipe)
-    panels = studies.leaderboard(params, "leaderboard").panels
+    panels = [studies.panel(params, study) for study in params.leaderboards["leaderboard"]]
     ranked = {(run.method, run.covered, run.dedup) for panel in panels for run in panel.runs}
     for kinds in tried.values():
         assert set(kinds) == ranked
@@ -85,3 +92,18 @@ def test_the_studies_try_every_method_of_the_leaderboard_as_often():
             kinds = tried["trial_wikitext" if "wikitext" in panel.study else "trial"]
             kind = run.method, studies.is_covered(params, run), run.dedup
             assert run.recipe in kinds[kind], row
+
+
+@needs_mirror
+def test_each_corpus_of_trials_has_text_to_judge_them_by(tmp_path):
+    """What `tuning` reads is the perplexity of the valid split: at its end it is too late."""
+    params = load(ROOT / FILE)
+    for name in {trial.corpus for trial in studies.tuning(params).trials}:
+        corpus = params.corpora[name]
+        raw = None
+        if archive := getattr(corpus, "archive", None):
+            raw = tmp_path / "raw.jsonl"
+            fetch(FetchSpec(archive=archive), output=raw)
+        split(SplitSpec(corpus=corpus, point="sentence"), raw=raw, output=tmp_path / name)
+        splits = [row["split"] for row in read_jsonl(tmp_path / name)]
+        assert splits.count("valid") >= 0.1 * splits.count("train") > 0, name

@@ -24,12 +24,18 @@ def _lines(text: str) -> list[str]:
 def read(spec: WikiTextSpec, raw: Path | None = None) -> Iterator[Record]:
     """Non-empty lines of train, valid and test: of each the first `lines` behind `skip`.
 
+    With `valid`, the last of these training lines are the valid split, and valid.txt is left out.
     A document's name is the place of its line among all.
     """
     texts = by_split(raw, {split: f"{split}.txt" for split in SPLITS}, _lines)
-    for split in SPLITS:
-        first = spec.skip or 0
-        end = None if spec.lines is None else first + spec.lines
-        for number, line in enumerate(texts[split][first:end], first):
+    first = spec.skip or 0
+    end = None if spec.lines is None else first + spec.lines
+    chosen = {split: list(enumerate(texts[split][first:end], first)) for split in SPLITS}
+    if spec.valid is not None:
+        chosen["valid"] = []
+    held_out = len(chosen["train"]) - round((spec.valid or 0) * len(chosen["train"]))
+    for source, lines in chosen.items():
+        for place, (number, line) in enumerate(lines):
+            split = "valid" if source == "train" and place >= held_out else source
             spans = tuple(Span(*match.span(), "number") for match in DIGITS.finditer(line))
-            yield Record(line, f"{split}/line-{number}", spans=spans, split=split)
+            yield Record(line, f"{source}/line-{number}", spans=spans, split=split)

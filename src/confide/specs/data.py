@@ -108,12 +108,16 @@ class WikiTextSpec(Spec):
     archive: Literal["wikitext-2"] = "wikitext-2"
     skip: Natural | None = None  # so many non-empty lines of each split are left out at first
     lines: Natural | None = None  # then the first so many
+    valid: Fraction | None = None  # share of these training lines that is the valid split instead
 
     @model_serializer(mode="wrap")
     def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without `skip` where nothing is left out, so that digests stay what they were."""
+        """Without what says nothing, so that digests of older corpora stay what they were."""
         fields: dict[str, Any] = usual(self)
-        return {key: value for key, value in fields.items() if key != "skip" or value is not None}
+        newer = ("skip", "valid")
+        return {
+            key: value for key, value in fields.items() if key not in newer or value is not None
+        }
 
 
 class TreebankSpec(Spec):
