@@ -61,6 +61,7 @@ PHRASES = (
     "SYS: You are welcome. Have a pleasant evening!",
 )
 POINTS = ["turn", "dialogue"]
+POLICIES = "--policies"  # of `confide partition`
 WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 SYLLABLES = (
     "an",
@@ -237,9 +238,19 @@ def cpu_seconds() -> float:
 
 def flags_of(name: str, spec: dict[str, Any], paths: dict[str, Path], threads: int) -> list[str]:
     flags = ["--spec", json.dumps(spec)]
+    if name == "partition":
+        flags += [POLICIES, policies()]
     for flag, path in paths.items():
         flags += [f"--{flag}", str(path)]
     return flags if threads == 1 else [*flags, "--threads", str(threads)]
+
+
+def policies() -> str:
+    """The digest of what `jobs` has of redaction."""
+    from confide.provenance.terms import digest_of_specs
+    from confide.specs import RedactSpec
+
+    return digest_of_specs(RedactSpec(policy=POLICY, conservative=CONSERVATIVE))
 
 
 def alone(name: str, flags: list[str]) -> dict[str, float]:

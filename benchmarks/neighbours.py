@@ -25,6 +25,7 @@ from machine import machine
 
 from confide.config import jobs, params
 from confide.files.io import read_json
+from confide.provenance.terms import digest_of_specs
 from confide.specs import NeighboursSpec, Params
 
 ROOT = Path(__file__).parents[1]
@@ -39,7 +40,7 @@ sys.exit(status)
 """
 
 
-def confide(stage: str, spec: str, **paths: Path) -> list[float]:
+def confide(stage: str, spec: str, **paths: Path | str) -> list[float]:
     """Wall seconds, processor seconds and peak MiB of one command, in a process of its own."""
     flags = [part for name, path in paths.items() for part in (f"--{name}", str(path))]
     command = [sys.executable, "-c", MEASURED, stage, "--spec", spec, *flags]
@@ -76,11 +77,12 @@ def complete(wanted: Params, folder: Path) -> float:
     """Wall seconds of dedup, redact and partition on all points."""
     points = {"points": folder / "points"}
     at = {name: folder / name for name in ("copies", "spans", "tokenizer", "original", "redacted")}
-    redaction = jobs.redaction(wanted, "sim", GAMMA).model_dump_json()
+    redaction = jobs.redaction(wanted, "sim", GAMMA)
+    parted = {"policies": digest_of_specs(redaction), **points, **at}
     parts = [
         confide("dedup", "{}", **points, output=at["copies"]),
-        confide("redact", redaction, **points, output=at["spans"]),
-        confide("partition", jobs.partition(wanted, "sim", True).model_dump_json(), **points, **at),
+        confide("redact", redaction.model_dump_json(), **points, output=at["spans"]),
+        confide("partition", jobs.partition(wanted, "sim", True).model_dump_json(), **parted),
     ]
     return sum(part[0] for part in parts)
 

@@ -7,8 +7,11 @@ from confide.files.shards import shards
 from confide.files.stretches import closing
 
 
-def write(path, rows, points):
-    """What is said of some points of a file; rows name the byte of their point, if in shards."""
+def write(path, rows, points, by=""):
+    """What is said of some points of a file; rows name the byte of their point, if in shards.
+
+    by: digest of the settings of who says it, as the stage that reads it expects them
+    """
     ranges = shards(points)
     blocks = [rows]
     if len(ranges) > 1:
@@ -16,8 +19,11 @@ def write(path, rows, points):
         blocks = [
             [row for row in rows if start <= row["at"] < end] for start, end in pairwise(edges)
         ]
-    parts = zip(blocks, ranges, strict=True)
-    path.write_bytes(b"".join(dump_lines(block) + closing(shard) for block, shard in parts))
+    pieces = []
+    for block, shard in zip(blocks, ranges, strict=True):
+        said = dump_lines(block)
+        pieces += [said, closing(shard, said, by)]
+    path.write_bytes(b"".join(pieces))
 
 
 def read(path):

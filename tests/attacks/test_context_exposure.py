@@ -197,7 +197,7 @@ def woven(folder: Path, tokenizer: Tokenizer, learn: str, **options: Any) -> Any
     save(tokenizer, folder / "tokenizer")
     given = {name: folder / name for name in ("copies", "spans", "tokenizer")}
     given |= {name: folder / name for name in ("original", "redacted")}
-    partition(PartitionSpec(learn=learn), points=folder / "planted.jsonl", **given)
+    partition(PartitionSpec(learn=learn), points=folder / "planted.jsonl", policies="", **given)
     data = load_partition(given["original"], given["redacted"])
     return data, list(read_jsonl(folder / "planted.jsonl"))
 

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from confide.data.partition_files import load_partition
+from confide.provenance.terms import digest_of_specs
 from confide.specs import DedupSpec, PartitionSpec, RedactSpec
 from confide.stages.dedup import dedup
 from confide.stages.partition import partition
@@ -91,7 +92,7 @@ def through(folder, corpus, spec, parted):
         name: folder / name
         for name in ("points", "copies", "spans", "tokenizer", "original", "redacted")
     }
-    partition(parted, **inputs)
+    partition(parted, **inputs, policies=digest_of_specs(spec))
     return (folder / "redacted").read_bytes(), load_partition(
         folder / "original", folder / "redacted"
     )

@@ -16,7 +16,7 @@ from confide.certify import certificate as certificates
 from confide.certify.gate import cases
 from confide.dp.ledger import START, digest
 from confide.files.io import sha256
-from confide.provenance.terms import terms
+from confide.provenance.terms import digest_of_specs, terms
 from confide.specs import PartitionSpec, RedactSpec, ReportSpec, TextSpec, parse
 from confide.text import tokenizer
 
@@ -53,15 +53,15 @@ CANARIES = {
 }
 
 
-def stage(name: str, spec: Any, folder: Path, **paths: str | list[str]) -> None:
-    """Call a stage with files of a folder."""
+def stage(name: str, spec: Any, folder: Path, words: Any = None, **paths: str | list[str]) -> None:
+    """Call a stage with files of a folder, and with other words, if any."""
     function = cli.stage(name)
     given = {
         key: [folder / one for one in value] if isinstance(value, list) else folder / value
         for key, value in paths.items()
     }
     classes = typing.get_args(hint) or (hint,) if (hint := function.__annotations__["spec"]) else ()
-    function(cli.read_spec(list(classes), json.dumps(spec)), **given)
+    function(cli.read_spec(list(classes), json.dumps(spec)), **given, **(words or {}))
 
 
 # A small run of everything
@@ -116,6 +116,7 @@ def partition(folder: Path) -> None:
         "partition",
         {},
         folder,
+        {"policies": digest_of_specs(parse(RedactSpec, REDACT))},
         **files,
         original="original.safetensors",
         redacted="redacted.safetensors",

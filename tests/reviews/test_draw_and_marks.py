@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from toy import begun, by_a_person, corpus, edited, finished
+from toy import POLICIES, begun, by_a_person, corpus, edited, finished
 
 from confide.errors import InputError
 from confide.reviews.draw import STRATA, Wanted, draw_sample, words_of
@@ -22,7 +22,7 @@ def files(tmp_path):
 
 
 def test_strata_are_what_the_policies_say(files):
-    sample = draw_sample(Wanted(40, 0, None), **files)
+    sample = draw_sample(Wanted(40, 0, None), **files, policies=POLICIES)
     sizes = {name: one.texts for name, one in sample.counted.items()}
     assert sizes == dict(zip(STRATA, (40, 30, 79), strict=True))
     for text in sample.texts:
@@ -35,20 +35,20 @@ def test_strata_are_what_the_policies_say(files):
 
 def test_the_lot_hangs_on_the_text_the_policy_the_seed_and_the_number(files, tmp_path):
     def keys(files, *wanted):
-        return [text.key for text in draw_sample(Wanted(*wanted), **files).texts]
+        return [text.key for text in draw_sample(Wanted(*wanted), **files, policies=POLICIES).texts]
 
     first = keys(files, 40, 0, None)
     assert first == keys(files, 40, 0, None)
     assert first != keys(files, 40, 1, None)
     assert set(keys(files, 41, 0, None)) - set(first) and set(first) - set(keys(files, 41, 0, None))
-    replaced(files["spans"], b"1.0", b"0.5")  # another policy
+    less_sure(files)
     assert first != keys(files, 40, 0, None)
 
 
 def test_every_text_of_a_stratum_is_as_likely_as_any_other(files):
     counts = dict.fromkeys([f"d{n}:0" for n in range(len(TEXTS))], 0)
     for seed in range(60):
-        for text in draw_sample(Wanted(30, seed, None), **files).texts:
+        for text in draw_sample(Wanted(30, seed, None), **files, policies=POLICIES).texts:
             counts[text.key] += 1
     found = np.array([counts[f"d{n}:0"] for n in range(40)])
     expected = found.sum() / 40
@@ -59,9 +59,11 @@ def test_later_copies_other_splits_and_planted_points_are_not_drawn(tmp_path):
     files = corpus(tmp_path, ["N1 here", "N1 here", "N2 there", "N3"], {2: "test"})
     lines = files["points"].read_bytes().replace(b'"d3:0"', b'"canary-0-0:0"')
     files["points"].write_bytes(lines)
-    beside.write(files["spans"], [], files["points"])
+    beside.write(files["spans"], [], files["points"], POLICIES)
     beside.write(files["copies"], beside.read(files["copies"]), files["points"])
-    assert [text.key for text in draw_sample(Wanted(10, 0, None), **files).texts] == ["d0:0"]
+    assert [
+        text.key for text in draw_sample(Wanted(10, 0, None), **files, policies=POLICIES).texts
+    ] == ["d0:0"]
 
 
 def test_what_was_masked_before_is_neither_found_nor_missed(tmp_path):
@@ -75,8 +77,8 @@ def test_what_was_masked_before_is_neither_found_nor_missed(tmp_path):
     ]
     findings[0]["spans"] = [[1, 5, "code", 1.0]]
     findings[1]["spans"] = [[0, 9, "code", 1.0]]
-    beside.write(files["spans"], findings, files["points"])
-    sample = draw_sample(Wanted(20, 0, None), **files)
+    beside.write(files["spans"], findings, files["points"], POLICIES)
+    sample = draw_sample(Wanted(20, 0, None), **files, policies=POLICIES)
     assert sum(len(text.found) for text in sample.texts) == 1
     assert {text.key: text.room(None) for text in sample.texts}["d1:0"] == 1
     one = next(text for text in sample.texts if not text.found)
@@ -98,7 +100,11 @@ def test_words(text, words):
 
 
 def test_marks_are_of_whole_words_that_are_not_masked(files):
-    text = next(one for one in draw_sample(Wanted(40, 0, None), **files).texts if one.found)
+    text = next(
+        one
+        for one in draw_sample(Wanted(40, 0, None), **files, policies=POLICIES).texts
+        if one.found
+    )
     name = text.text.rindex("N")
     marks = marked(text, Marks(), name + 1, name + 2, "other")  # a part of the name
     assert [text.text[a:b] for a, b, _ in marks.missed] == [text.text[name:]]
@@ -111,11 +117,20 @@ def test_marks_are_of_whole_words_that_are_not_masked(files):
     assert text.room(None) == 7 and text.room(2) == 2  # all words but for the code
 
 
-def replaced(path, old, new):
-    """The file with the first of some bytes replaced by as many others."""
-    before = path.read_bytes()
-    assert old in before and len(old) == len(new)
-    path.write_bytes(before.replace(old, new, 1))
+def less_sure(files):
+    """Findings of a policy that is less sure of one."""
+    findings = beside.read(files["spans"])
+    next(row for row in findings if row["spans"])["spans"][0][3] = 0.5
+    beside.write(files["spans"], findings, files["points"], POLICIES)
+
+
+def renamed(files):
+    """The same texts, of which one is of another document."""
+    before = files["points"].read_bytes()
+    assert b'"doc":"d0"' in before
+    files["points"].write_bytes(before.replace(b'"doc":"d0"', b'"doc":"e0"', 1))
+    for name, by in (("spans", POLICIES), ("copies", "")):
+        beside.write(files[name], beside.read(files[name]), files["points"], by)
 
 
 def test_a_file_holds_offsets_and_no_text(files, tmp_path):
@@ -131,14 +146,15 @@ def test_a_file_holds_offsets_and_no_text(files, tmp_path):
 def test_a_review_of_other_text_or_another_policy_is_refused(files, tmp_path):
     path = tmp_path / "review.json"
     review, _ = finished(files, path)
-    for name, old, new in (("points", b'"doc":"d0"', b'"doc":"e0"'), ("spans", b"1.0", b"0.5")):
-        before = files[name].read_bytes()
-        replaced(files[name], old, new)
+    for name, change in (("points", renamed), ("spans", less_sure)):
+        before = {file: file.read_bytes() for file in files.values()}
+        change(files)
         with pytest.raises(
             InputError, match=rf"review.json: {name}: is not the digest of .*{name}"
         ):
             sample_of(review, path, **files)
-        files[name].write_bytes(before)
+        for file, content in before.items():
+            file.write_bytes(content)
 
 
 @pytest.mark.parametrize(

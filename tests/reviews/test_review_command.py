@@ -161,4 +161,4 @@ def test_a_review_is_gone_on_with_as_it_was_drawn(project, monkeypatch, capsys, 
     letter = before.index(b'"text":"') + len(b'"text":"')
     points.write_bytes(before[:letter] + b"~" + before[letter + 1 :])
     status, said = typed(monkeypatch, capsys, [], "--dataset", project)
-    assert status == 2 and "it is a review of other text or another policy" in said
+    assert status == 2 and "or of other points or another policy" in said

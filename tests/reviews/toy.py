@@ -6,7 +6,7 @@ import orjson
 
 from confide.files.io import write_json, write_jsonl
 from confide.policies import covered
-from confide.provenance.terms import terms
+from confide.provenance.terms import digest_of_specs, terms
 from confide.reviews.draw import OTHER, Wanted, draw_sample, words_of
 from confide.reviews.marks import VERSION, Marks, Review, marked, save
 from confide.specs import RedactSpec, TextSpec
@@ -17,6 +17,7 @@ CODE = RedactSpec(
     policy={"kind": "regex", "patterns": {"code": r"\b\d{6}\b"}},
     conservative={"kind": "regex", "patterns": {"digit": r"\d"}},
 )
+POLICIES = digest_of_specs(CODE)
 MISSED = re.compile(r"\bN\d+\b")  # what the person knows to be a secret, and the policy does not
 IN_VAIN = "999999"  # a number that is none
 
@@ -42,7 +43,7 @@ def corpus(folder, texts, splits=None):
         seen |= {text} if split == "train" else set()
     files = {name: folder / name for name in ("points", "spans", "copies")}
     write_jsonl(files["points"], points)
-    beside.write(files["spans"], spans, files["points"])
+    beside.write(files["spans"], spans, files["points"], POLICIES)
     beside.write(files["copies"], copies, files["points"])
     return files
 
@@ -50,7 +51,7 @@ def corpus(folder, texts, splits=None):
 def begun(files, **given):
     """A review of which no text was read yet, and its texts."""
     wanted = Wanted(**({"size": 40, "seed": 0, "most": None} | given))
-    sample = draw_sample(wanted, **files)
+    sample = draw_sample(wanted, **files, policies=POLICIES)
     review = Review(
         version=VERSION,
         by="A. Reader",

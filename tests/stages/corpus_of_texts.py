@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from confide.files.io import read_jsonl
+from confide.provenance.terms import digest_of_specs
 from confide.specs import (
     CanarySpec,
     CustomerSimSpec,
@@ -41,10 +42,11 @@ def made(folder: Path, **corpus: Any) -> dict[str, Path]:
     spec = parse(CanarySpec, CANARIES)
     plant(spec, points=files["split"], output=files["points"], canaries=files["canaries"])
     dedup(DedupSpec(), points=files["points"], output=files["copies"])
-    policies = {"policy": POLICY, "conservative": POLICY}
-    redact(parse(RedactSpec, policies), points=files["points"], output=files["spans"])
+    policies = parse(RedactSpec, {"policy": POLICY, "conservative": POLICY})
+    redact(policies, points=files["points"], output=files["spans"])
     words = [row["text"] for row in read_jsonl(files["split"])]
     save(train_bpe(words, 400), files["tokenizer"])
     taken = ("points", "copies", "spans", "tokenizer", "original", "redacted")
-    partition(PartitionSpec(dedup=False), **{name: files[name] for name in taken})
+    parted = {name: files[name] for name in taken}
+    partition(PartitionSpec(dedup=False), **parted, policies=digest_of_specs(policies))
     return files

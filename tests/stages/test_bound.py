@@ -19,6 +19,7 @@ from confide.commands.verify import verify
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import read_json, sha256, write_json
+from confide.provenance.terms import digest_of_specs
 from confide.specs import RecallSpec
 from confide.stages.certify import certify
 from confide.stages.recall import recall
@@ -286,7 +287,7 @@ def test_findings_that_lack_a_part_are_not_those_of_the_neighbour_test(tmp_path,
     whole = beside.read(at["spans"])
 
     def count_into_files(findings):
-        beside.write(at["spans"], findings, at["points"])
+        beside.write(at["spans"], findings, at["points"], digest_of_specs(CODE))
         spec = RecallSpec(text=TEXT, redact=CODE, reads=[])
         recall(spec, **at, output=tmp_path / "counted")
         rows = {"recall": read_json(tmp_path / "counted")["labels"], "neighbours": found["labels"]}

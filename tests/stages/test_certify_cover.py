@@ -8,6 +8,7 @@ from tested_neighbours import corpus_of, run, write
 
 from confide.data.partition_files import load_partition
 from confide.dp.accounting.price import epsilon
+from confide.provenance.terms import digest_of_specs
 from confide.specs import DedupSpec, PartitionSpec, RedactSpec
 from confide.stages.dedup import dedup
 from confide.stages.partition import partition
@@ -56,7 +57,8 @@ def test_copies_are_masked_only_where_the_cover_finds_something(tmp_path):
     paths |= {"points": write(tmp_path / "points", points)}
     dedup(DedupSpec(), points=paths["points"], output=paths["copies"])
     redact(COVERED, points=paths["points"], output=paths["spans"])
-    partition(PartitionSpec(), **paths, tokenizer=tmp_path / "tokenizer")
+    policies = digest_of_specs(COVERED)
+    partition(PartitionSpec(), **paths, tokenizer=tmp_path / "tokenizer", policies=policies)
     read = load_partition(paths["original"], paths["redacted"])
     assert list(read.private) == [False, False, True, True, True]
     assert list(read.copy) == [False, False, False, True, False]

@@ -8,6 +8,7 @@ import orjson
 
 from confide.data.partition_files import load_partition
 from confide.files.io import read_json, read_jsonl
+from confide.provenance.terms import digest_of_specs
 from confide.specs import (
     AdapterSpec,
     AuditCanarySpec,
@@ -81,7 +82,7 @@ def test_from_messages_to_a_model(tmp_path: Path) -> None:
     dedup(DedupSpec(), points=at["points"], output=at["copies"])
     redact(REDACT, points=at["points"], output=at["spans"])
     parted = PartitionSpec(learn="assistant")
-    partition(parted, **at)
+    partition(parted, **at, policies=digest_of_specs(REDACT))
     counted = RecallSpec(text=TEXT, redact=REDACT, reads=[])
     recall(counted, points=at["points"], spans=at["spans"], output=tmp_path / "recall")
     found = read_json(tmp_path / "recall")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from confide.files import columns, shards
 from confide.files.columns import Unlike
 from confide.files.io import Range
+from confide.provenance.terms import digest_of_specs
 from confide.specs import (
     CanarySpec,
     DedupSpec,
@@ -25,6 +26,7 @@ from confide.stages.plant import plant
 from confide.stages.recall import recall
 from confide.stages.redact import redact
 from confide.text.tokenizer import save, train_bpe
+from tests import beside
 from tests.terms import TEXT
 
 TOKENIZER = train_bpe(["call me at 12 or 345, please", "my name's Ann Lee", "café 😀 ok"] * 5, 300)
@@ -81,11 +83,12 @@ def through(folder, rows, spec):
     redact(REDACT, points=at["points"], output=at["spans"])
     told = {"text": TEXT, "redact": REDACT, "reads": []}
     recall(RecallSpec(**told), points=at["points"], spans=at["spans"], output=folder / "recall")
-    partition(spec, **at)
+    partition(spec, **at, policies=digest_of_specs(REDACT))
     tested = NeighboursSpec(**told, partition=spec, sample=6)
     neighbours(tested, points=at["points"], tokenizer=at["tokenizer"], output=folder / "neighbours")
-    names = ("copies", "spans", "recall", "original", "redacted", "neighbours")
-    return {name: (folder / name).read_bytes() for name in names}
+    names = ("recall", "original", "redacted", "neighbours")
+    said = {name: beside.read(folder / name) for name in ("copies", "spans")}
+    return said | {name: (folder / name).read_bytes() for name in names}
 
 
 def turned(rows):

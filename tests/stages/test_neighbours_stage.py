@@ -78,7 +78,8 @@ def complete(folder, points, redaction, scope, tokenizer):
     write(paths["points"], points)
     dedup(DedupSpec(), points=paths["points"], output=paths["copies"])
     redact(redaction, points=paths["points"], output=paths["spans"])
-    partition(PartitionSpec(scope=scope), **paths, tokenizer=tokenizer)
+    policies = digest_of_specs(redaction)
+    partition(PartitionSpec(scope=scope), **paths, tokenizer=tokenizer, policies=policies)
     return paths["redacted"].read_bytes(), load_partition(paths["original"], paths["redacted"])
 
 

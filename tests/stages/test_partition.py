@@ -56,7 +56,8 @@ def run(folder, points, copies=(), findings=(), **spec):
         "original": "o",
         "redacted": "r",
     }
-    partition(PartitionSpec(**spec), **{name: folder / file for name, file in places.items()})
+    paths = {name: folder / file for name, file in places.items()}
+    partition(PartitionSpec(**spec), **paths, policies="")
     return load_partition(folder / "o", folder / "r")
 
 

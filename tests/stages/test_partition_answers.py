@@ -118,7 +118,7 @@ def point(key: str, text: str, **more: Any) -> dict[str, Any]:
 
 def parted(folder: Path, points: Any, spans: Any = (), copies: Any = (), **spec: Any) -> Partition:
     given = files(folder, points, list(spans), list(copies))
-    partition(PartitionSpec(learn="assistant", **spec), **given)
+    partition(PartitionSpec(learn="assistant", **spec), **given, policies="")
     return load_partition(given["original"], given["redacted"])
 
 
@@ -179,7 +179,7 @@ def test_points_without_their_turns_are_refused(
 
 def test_all_tokens_are_learned_unless_asked(tmp_path: Path) -> None:
     given = files(tmp_path, [point("d:0", "ok", answers=[[0, 1]])], [], [])
-    partition(PartitionSpec(), **given)
+    partition(PartitionSpec(), **given, policies="")
     made = load_partition(given["original"], given["redacted"])
     assert made.original.learned is None and made.redacted.learned is None
     assert made.original.scored(0).all()

@@ -16,6 +16,7 @@ from confide.errors import InputError
 from confide.files import buckets, columns, shards
 from confide.files.io import read_json, write_jsonl
 from confide.policies import covered
+from confide.provenance.terms import digest_of_specs
 from confide.specs import ReadSpec, RecallSpec
 from confide.stages.recall import recall
 from tests import beside
@@ -112,7 +113,7 @@ def run(tmp_path, points=POINTS, findings=FINDINGS):
     rows = [dict(zip(("key", "text", "split", "gold"), point, strict=True)) for point in points]
     rows = [row | {"owner": OWNERS.get(row["key"])} for row in rows]
     write_jsonl(tmp_path / "p", rows)
-    beside.write(tmp_path / "s", findings, tmp_path / "p")
+    beside.write(tmp_path / "s", findings, tmp_path / "p", digest_of_specs(SPEC.redact))
     recall(SPEC, points=tmp_path / "p", spans=tmp_path / "s", output=tmp_path / "recall.json")
     return read_json(tmp_path / "recall.json")
 
@@ -288,7 +289,7 @@ def write_secrets(folder, count):
         points += orjson.dumps(point) + b"\n"
         findings.append(finding)
     (folder / "p").write_bytes(points)
-    beside.write(folder / "s", findings, folder / "p")
+    beside.write(folder / "s", findings, folder / "p", digest_of_specs(SPEC.redact))
 
 
 def test_memory_does_not_grow_with_the_secrets(tmp_path, monkeypatch):

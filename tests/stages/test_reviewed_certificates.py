@@ -15,6 +15,7 @@ from confide.dp.accounting.bounds import each_of
 from confide.dp.accounting.stratified import Stratum, total_upper
 from confide.errors import InputError
 from confide.files.io import read_json, write_json, write_jsonl
+from confide.provenance.terms import digest_of_specs
 from confide.specs import NeighboursSpec, PartitionSpec, TextSpec
 from confide.specs.files import NeighboursFile
 from confide.stages.certify import certify
@@ -43,8 +44,8 @@ def measured(folder, files, review=None, gold=None, dedup=True, **spec):
         rows = [orjson.loads(line) for line in files["points"].read_bytes().splitlines()]
         rows = [row | (gold if row["text"].startswith("my code") else {}) for row in rows]
         write_jsonl(files["points"], rows)
-        for name in ("spans", "copies"):
-            beside.write(files[name], beside.read(files[name]), files["points"])
+        for name, by in (("spans", digest_of_specs(CODE)), ("copies", "")):
+            beside.write(files[name], beside.read(files[name]), files["points"], by)
     given = {"text": TextSpec(**TEXT), "redact": CODE, "reads": []} | spec
     ready = NeighboursSpec(partition=PartitionSpec(dedup=dedup), **given)
     others = {name: files[name] for name in ("spans", "copies")} if review else {}

@@ -20,6 +20,7 @@ from confide.data.partition_files import load_partition
 from confide.errors import InputError
 from confide.files import buckets, shards
 from confide.policies import POLICIES
+from confide.provenance.terms import digest_of_specs
 from confide.specs import DedupSpec, PartitionSpec, RecallSpec, RedactSpec
 from confide.stages.copies import copies
 from confide.stages.dedup import dedup
@@ -31,6 +32,7 @@ from confide.stages.redact import redact
 from confide.stages.repeats import repeats
 from confide.text.digests import BLOCK
 from confide.text.tokenizer import save, train_bpe
+from tests import beside
 from tests.terms import TEXT
 
 TOKENIZER = train_bpe(["call me at 12 or 345, please", "my name's Ann Lee", "café 😀 ok"] * 5, 300)
@@ -38,6 +40,7 @@ REDACT = RedactSpec(
     policy={"kind": "regex", "patterns": {"number": r"\d+"}},
     conservative={"kind": "regex", "patterns": {"capital": "[A-Z]"}},
 )
+SETTINGS = digest_of_specs(REDACT)
 RECALL = RecallSpec(text=TEXT, redact=REDACT, reads=[])
 WRITTEN = ("copies", "spans", "original", "redacted", "recall")
 
@@ -57,7 +60,7 @@ def chain(folder: Path, threads: int, spec: PartitionSpec = ALL) -> dict[str, by
     recall(
         RECALL, points=at["points"], spans=at["spans"], output=folder / "recall", threads=threads
     )
-    partition(spec, **at, threads=threads)
+    partition(spec, **at, policies=SETTINGS, threads=threads)
     assert {path.name for path in folder.iterdir()} == {*at, "recall"}  # nothing temporary is left
     return {name: (folder / name).read_bytes() for name in WRITTEN}
 
@@ -90,6 +93,7 @@ def in_shares(
         partition(
             spec,
             **at,
+            policies=SETTINGS,
             original=parts["originals"][index],
             redacted=parts["redacteds"][index],
             owners=parts["owners"][index],
@@ -291,7 +295,12 @@ def test_findings_that_do_not_belong_to_the_points_are_refused(
     at = {key: corpus / key for key in ("points", "copies", "spans", "tokenizer")}
     with pytest.raises(InputError, match=name):
         partition(
-            PartitionSpec(), **at, original=corpus / "o", redacted=corpus / "r", threads=threads
+            PartitionSpec(),
+            **at,
+            policies=SETTINGS,
+            original=corpus / "o",
+            redacted=corpus / "r",
+            threads=threads,
         )
     assert not [
         path
@@ -311,8 +320,61 @@ def test_a_share_that_was_cut_short_is_refused(corpus, monkeypatch, name):
     short = lines[: end - 3] + lines[end + 1 :]
     (corpus / name).write_bytes(b"".join(short))
     at = {key: corpus / key for key in ("points", "copies", "spans", "tokenizer")}
-    with pytest.raises(InputError, match=f"{name}: is cut short, or of other points"):
-        partition(PartitionSpec(), **at, original=corpus / "o", redacted=corpus / "r")
+    with pytest.raises(InputError, match=f"{name}: is cut short or changed, or of other"):
+        partition(
+            PartitionSpec(),
+            **at,
+            policies=SETTINGS,
+            original=corpus / "o",
+            redacted=corpus / "r",
+        )
+
+
+@pytest.mark.parametrize("name", ["copies", "spans"])
+@pytest.mark.parametrize("place", [0, 3, -2])
+def test_a_line_that_is_missing_is_noticed(corpus, monkeypatch, name, place):
+    """A finding less would show a secret, a copy less would have one read more often."""
+    monkeypatch.setattr(shards, "SIZE", 500)
+    chain(corpus, 1)
+    lines = (corpus / name).read_bytes().splitlines(keepends=True)
+    del lines[[i for i, line in enumerate(lines) if b'"key"' in line][place]]
+    (corpus / name).write_bytes(b"".join(lines))
+    at = {key: corpus / key for key in ("points", "copies", "spans", "tokenizer")}
+    views = {"original": corpus / "o", "redacted": corpus / "r"}
+    with pytest.raises(InputError, match=f"{name}: is cut short or changed, or of other"):
+        partition(PartitionSpec(), **at, **views, policies=SETTINGS)
+
+
+@pytest.mark.parametrize("share", ["1-of-3", "2-of-3", "3-of-3"])
+def test_a_share_that_another_policy_wrote_is_refused(corpus, monkeypatch, share):
+    """By a job of earlier parameters, which ends last and takes the place of the newer file."""
+    monkeypatch.setattr(shards, "SIZE", 500)
+    in_shares(corpus, 3)
+    older = REDACT.model_copy(update={"miss_rate": 0.9})
+    redact(older, points=corpus / "points", output=corpus / f"spans-{share}", share=share)
+    parts = [corpus / f"spans-{one}" for one in shares_of(3)]
+    (corpus / "spans").write_bytes(b"".join(part.read_bytes() for part in parts))
+    at = {key: corpus / key for key in ("points", "copies", "spans", "tokenizer")}
+    views = {"original": corpus / "o", "redacted": corpus / "r"}
+    with pytest.raises(InputError, match="spans: .* or of other points or another policy"):
+        partition(PartitionSpec(), **at, **views, policies=SETTINGS)
+    with pytest.raises(InputError, match="spans: .* or of other points or another policy"):
+        recall(RECALL, points=at["points"], spans=at["spans"], output=corpus / "out")
+
+
+def test_findings_of_points_that_were_edited_since_are_refused(corpus, monkeypatch):
+    """Also where no byte moved."""
+    monkeypatch.setattr(shards, "SIZE", 500)
+    chain(corpus, 1)
+    content = (corpus / "points").read_bytes()
+    place = content.index(b'"text":"') + len(b'"text":"')
+    edited = content[:place] + b"7" + content[place + 1 :]
+    assert edited != content and len(edited) == len(content)
+    (corpus / "points").write_bytes(edited)
+    at = {key: corpus / key for key in ("points", "copies", "spans", "tokenizer")}
+    views = {"original": corpus / "o", "redacted": corpus / "r"}
+    with pytest.raises(InputError, match="is cut short or changed, or of other points"):
+        partition(PartitionSpec(), **at, **views, policies=SETTINGS)
 
 
 def test_findings_without_the_place_of_their_point_are_refused(corpus, monkeypatch):
@@ -511,9 +573,7 @@ def of_other_settings(folder: Path) -> PartitionSpec:
 
 def of_other_spans(folder: Path) -> PartitionSpec:
     """One of the last share is gone."""
-    lines = (folder / "spans").read_bytes().splitlines(keepends=True)
-    last = max(place for place, line in enumerate(lines) if b'"key"' in line)
-    (folder / "spans").write_bytes(b"".join(lines[:last] + lines[last + 1 :]))
+    beside.write(folder / "spans", beside.read(folder / "spans")[:-1], folder / "points", SETTINGS)
     return ALL
 
 
@@ -529,6 +589,7 @@ def test_shares_that_were_made_of_something_else_are_refused(corpus, monkeypatch
     partition(
         change(corpus),
         **{name: corpus / name for name in ("points", "copies", "spans", "tokenizer")},
+        policies=SETTINGS,
         original=corpus / "originals-2-of-2",
         redacted=corpus / "redacteds-2-of-2",
         owners=corpus / "owners-2-of-2",
@@ -545,10 +606,11 @@ def test_what_was_said_of_other_points_is_refused(corpus, monkeypatch):
     with open(corpus / "points", "ab") as file:
         file.write(b"\n")
     at = {name: corpus / name for name in ("points", "copies", "spans", "tokenizer")}
-    with pytest.raises(InputError, match="copies: is cut short, or of other points"):
+    with pytest.raises(InputError, match="copies: is cut short or changed, or of other"):
         partition(
             ALL,
             **at,
+            policies=SETTINGS,
             original=corpus / "o",
             redacted=corpus / "r",
             owners=corpus / "w",

@@ -13,6 +13,7 @@ from confide.data.redaction import finder_of
 from confide.errors import InputError
 from confide.files.io import read_json, read_jsonl, write_jsonl
 from confide.models.generation import pieces
+from confide.provenance.terms import digest_of_specs
 from confide.specs import (
     CanarySpec,
     DedupSpec,
@@ -173,7 +174,9 @@ def stages(folder, **audits):
     points = at.pop("planted")
     dedup(DedupSpec(), points=points, output=at["copies"])
     redact(REDACTION, points=points, output=at["spans"])
-    partition(PartitionSpec(), points=points, tokenizer=at.pop("words"), **at)
+    policies = digest_of_specs(REDACTION)
+    words = at.pop("words")
+    partition(PartitionSpec(), points=points, tokenizer=words, policies=policies, **at)
     counted = RecallSpec(text=TEXT, redact=REDACTION, reads=[])
     recall(counted, points=points, spans=at["spans"], output=folder / "recall.json")
     tested = NeighboursSpec(text=TEXT, redact=REDACTION, partition=PartitionSpec(), reads=[])

@@ -21,6 +21,7 @@ def shared(fresh, tmp_path_factory):
     projects = {}
     for name, options in {"one": (), "three": IN_SHARES}.items():
         project = fresh.copy(folder / name)
+        project.cut_small()
         project.edit("params.yaml", "few: { limit: 20, models: 4", "few: { limit: 20, models: 40")
         project.snakemake(*MADE, "--cores", "2", *options)
         projects[name] = project
@@ -31,6 +32,13 @@ def shared(fresh, tmp_path_factory):
 def test_the_bytes_are_those_of_one_job(shared, name):
     one, three = (project.folder / name for project in shared.values())
     assert three.read_bytes() == one.read_bytes()
+
+
+@pytest.mark.parametrize("place", ["shares/copies", "g0.1/shares"])
+def test_every_share_has_something_to_say(shared, place):
+    folder = shared["three"].folder / "data/work/sim" / place
+    said = [(folder / f"{share}-of-3.jsonl").read_text().count('"key"') for share in (1, 2, 3)]
+    assert min(said) > 0
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from confide.data.partition_files import load_partition
 from confide.data.redaction import finder, finder_of
 from confide.files.io import read_json
 from confide.policies import policy, redacted_text
+from confide.provenance.terms import digest_of_specs
 from confide.specs import (
     CoverPolicySpec,
     DedupSpec,
@@ -96,7 +97,7 @@ def _through(rows: list[dict], spec: RedactSpec, fill: bool) -> tuple[bytes, Par
         tokenizer.save(words(), at["tokenizer"])
         dedup(DedupSpec(), points=at["points"], output=at["copies"])
         redact(spec, points=at["points"], output=at["spans"])
-        partition(PartitionSpec(fill=fill), **at)
+        partition(PartitionSpec(fill=fill), **at, policies=digest_of_specs(spec))
         return at["redacted"].read_bytes(), load_partition(at["original"], at["redacted"])
 
 
@@ -156,13 +157,16 @@ def a_missed_secret_changes_one_private_point() -> None:
 
 
 def a_policy_that_fails_makes_its_text_private() -> None:
-    """Whatever goes wrong in a policy: its text is in no public batch."""
+    """Whatever goes wrong in a policy: its text is in no public batch, and nowhere as redacted."""
 
     def broken(text: str) -> list:
         raise RecursionError
 
-    process = process_of(finder(broken, lambda text: False), PartitionSpec(), words())
-    assert process([Raw("d:0", "thank you", "train", None, None, [])]).private.all()
+    tokens = words()
+    process = process_of(finder(broken, lambda text: False), PartitionSpec(), tokens)
+    processed = process([Raw("d:0", "thank you", "train", None, None, [])])
+    assert processed.private.all()
+    assert processed.redacted.ids.tolist() == [tokens.mask_id]
     # what was found stays found where the other policy fails
     said = finder(lambda text: [Span(3, 6, "code")], broken)("my 123")
     assert said["conservative"] and said["spans"] == [[3, 6, "code", 1.0]]

@@ -150,7 +150,14 @@ FAULTS = [
         "A text on which a policy raises is taken for one without secrets.",
         FAILS,
         "confide.data.redaction:failure",
-        ('{"spans": [], "conservative": True, "failed": True}', "{}"),
+        ("failed_behind([Span(0, len(text), FAILED)])", "{}"),
+    ),
+    slip(
+        "a failing policy shows its text",
+        "A text on which a policy raises is private, and stands in the redacted view as it is.",
+        FAILS,
+        "confide.data.redaction:failure",
+        ("[Span(0, len(text), FAILED)]", "[]"),
     ),
     Fault(
         "conservative policy ignored",

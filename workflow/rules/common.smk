@@ -33,6 +33,7 @@ from confide.output import escaping
 from confide.provenance import snakemake_internals
 from confide.provenance.code_hash import code_hash
 from confide.provenance.records import check_opening, check_records, redate
+from confide.provenance.terms import digest_of_specs
 from confide.runtime import afterwards, failures
 from confide.specs import FetchSpec, PackageSpec
 

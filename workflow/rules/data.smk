@@ -165,12 +165,15 @@ rule partition:
     threads: 1
     params:
         spec=lambda w: show(jobs.partition(PARAMS, w.dataset, w.dedup == "dedup")),
+        policies=lambda w: digest_of_specs(
+            jobs.redaction(PARAMS, w.dataset, float(w.gamma))
+        ),
         share="",
         code=code("partition"),
     shell:
         "confide partition --spec {params.spec:q} --points {input.points} --copies {input.copies} --spans {input.spans} "
-        "--tokenizer {input.tokenizer} --original {output.original} --redacted {output.redacted} {params.share} "
-        "--threads {threads} > {log} 2>&1"
+        "--tokenizer {input.tokenizer} --policies {params.policies} --original {output.original} "
+        "--redacted {output.redacted} {params.share} --threads {threads} > {log} 2>&1"
 
 
 # What the processed text shows of a secret: masked in the raw text, does anything change that training reads?

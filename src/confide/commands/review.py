@@ -135,7 +135,7 @@ def begin(
     empty = {"by": None, "most": None, "labels": [*extra, OTHER], "marks": []}
     fixed = {"version": VERSION, "terms": measured_on, "points": "", "spans": ""}
     draft = checked(empty | fixed | settings)
-    sample = draw_sample(draft.wanted, **files)
+    sample = draw_sample(draft.wanted, **files, policies=measured_on["policies"])
     if not sample.texts:
         raise InputError("has no training text of its own", file=files["points"])
     all_labels = list(dict.fromkeys([*sample.labels, *extra, *COMMON, OTHER]))

@@ -1,7 +1,7 @@
 """What the two policies of a redaction say of one text (CRT section 3.2).
 
-That is the spans of pi, and whether pi_c fires. Fails closed: a text on which a policy raises
-counts as a conservative hit.
+That is the spans of pi, and whether pi_c fires. Fails closed: a text on which pi raises is one span
+and a conservative hit, one on which pi_c raises is a conservative hit.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,6 +31,8 @@ from confide.policies.screen import Screen, Verdict
 from confide.specs import RedactSpec
 from confide.types import Span
 
+FAILED = "failed"  # label of the span over a text on which the policy raised
+
 # Spans, conservative, and failed where a policy raised; empty if there is nothing to say.
 Finding = dict[str, Any]
 
@@ -57,7 +59,8 @@ def finder(approximate: Policy, fires: Callable[[str], bool]) -> Callable[[str],
 
 
 def said(text: str, approximate: Policy, fires: Callable[[str], bool]) -> Finding:
-    """What both policies say of one text; whatever goes wrong in one of them, it is private.
+    """What both policies say of one text; whatever goes wrong in pi, all of it is masked, and
+    whatever goes wrong in either, it is private.
 
     What pi found stays found where pi_c fails. That may stop at the first thing that it finds; with
     that masked it reads on, perhaps to what it fails on, and what is masked beside it must not come
@@ -66,7 +69,7 @@ def said(text: str, approximate: Policy, fires: Callable[[str], bool]) -> Findin
     try:
         spans = approximate(text)
     except Exception:
-        return failure()
+        return failure(text)
     try:
         return finding(spans, fires(text))
     except Exception:
@@ -228,16 +231,16 @@ def batch_finder(
     """What both policies say of each of many texts."""
 
     def find(texts: Sequence[str]) -> list[Finding]:
-        both = zip(approximate(texts), conservative(texts), strict=True)
-        return [said_at_once(spans, hits) for spans, hits in both]
+        both = zip(texts, approximate(texts), conservative(texts), strict=True)
+        return [said_at_once(text, spans, hits) for text, spans, hits in both]
 
     return find
 
 
-def said_at_once(spans: list[Span] | None, hits: list[Span] | None) -> Finding:
+def said_at_once(text: str, spans: list[Span] | None, hits: list[Span] | None) -> Finding:
     """What is said of a text of many, as of one: None stands where a policy failed on it."""
     if spans is None:
-        return failure()
+        return failure(text)
     return failed_behind(spans) if hits is None else finding(spans, bool(hits))
 
 
@@ -248,11 +251,11 @@ def finding(spans: list[Span], fired: bool) -> Finding:
     )
 
 
-def failure() -> Finding:
-    """What is said of a text on which the policy failed."""
-    return {"spans": [], "conservative": True, "failed": True}
+def failure(text: str) -> Finding:
+    """What is said of a text on which the policy failed: any of it may be a secret."""
+    return failed_behind([Span(0, len(text), FAILED)])
 
 
 def failed_behind(spans: list[Span]) -> Finding:
     """What is said of a text in which the policy found these, and the conservative one failed."""
-    return failure() | {"spans": [list(span) for span in spans]}
+    return {"spans": [list(span) for span in spans], "conservative": True, "failed": True}

@@ -231,6 +231,16 @@ def size_of(path: Path) -> int:
         return path.stat().st_size
 
 
+def state_of(path: Path) -> str:
+    """Bytes of a file and when it was last written, which tells it from another one of its name.
+
+    InputError if it cannot be read.
+    """
+    with readable(path):
+        found = path.stat()
+    return f"{found.st_size} bytes of {found.st_mtime_ns}"
+
+
 def end_of(source: Range) -> int:
     """The byte at which a range ends; InputError if its file cannot be read."""
     return size_of(source.path) if source.end is None else source.end

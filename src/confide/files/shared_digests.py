@@ -28,7 +28,7 @@ class Head(Struct, forbid_unknown_fields=True):
 
     kind: Kind
     share: str  # such as 2-of-8
-    bytes: int  # of the file of points
+    points: str  # the state of their file
     key: str  # fingerprint of the key, in hexadecimal
     buckets: list[int]  # where each bucket ends, in records
     runs: list[int]  # where each ascending run of offsets ends, in offsets
@@ -69,27 +69,29 @@ def write(
     path: Path,
     *,
     share: str,
-    points: int,
+    points: str,
     key: str,
     offsets: Offsets,
     buckets: Buckets | None = None,
 ) -> None:
     """Write a file, whole or not at all: of digests, or without buckets of what repeats.
 
-    points: bytes of the file of points; key: a fingerprint of it.
+    points: state of the file of points; key: a fingerprint of it.
     """
     wholes = [] if buckets is None else buckets.wholes()
     ends = np.cumsum([whole.end // KEYED.itemsize for whole in wholes], dtype=int).tolist()
     kind: Kind = "repeats" if buckets is None else "digests"
-    head = Head(kind=kind, share=share, bytes=points, key=key, buckets=ends, runs=offsets.edges[1:])
+    head = Head(
+        kind=kind, share=share, points=points, key=key, buckets=ends, runs=offsets.edges[1:]
+    )
     line = encode(head) + b"\n"
     records = (block for whole in wholes for block in blocks(whole, KEYED))
     runs = (run.tobytes() for run in offsets.runs())
     write_pieces(path, chain([line], records, runs))
 
 
-def read(path: Path, *, kind: Kind, share: str, points: int) -> Part:
-    """A file of a kind that `write` wrote of a share of a file of points of so many bytes.
+def read(path: Path, *, kind: Kind, share: str, points: str) -> Part:
+    """A file of a kind that `write` wrote of a share of a file of points in this state.
 
     InputError if it is not one, not whole, or another's.
     """
@@ -111,15 +113,15 @@ def read(path: Path, *, kind: Kind, share: str, points: int) -> Part:
         raise InputError(f"expected a file of {kind}", file=path, key="kind", value=head.kind)
     if head.share != share:
         raise InputError("expected another share", file=path, key="share", value=share)
-    if head.bytes != points:
+    if head.points != points:
         raise InputError("belongs to other points: make it again", file=path)
     return part
 
 
-def together(paths: list[Path], *, kind: Kind, points: int) -> list[Part]:
+def together(paths: list[Path], *, kind: Kind, points: str) -> list[Part]:
     """The files of a kind of all shares, in their order.
 
-    points: bytes of the file of points. InputError if one is missing or another's, or if they were
+    points: state of the file of points. InputError if one is missing or another's, or if they were
     not made with one key.
     """
     parts = [

@@ -1,13 +1,16 @@
 """What is said of some of the points, such as findings and copies, beside the shards of the points.
 
-Most points have no line. So that a file that lost lines does not read as one that had fewer to say,
-all that is said of a shard ends with a line that closes it: {"complete": [start, end], "at"}, the
-bytes of the points that were looked at.
+Most points have no line. So that a file that lost lines, or is of other points or another policy,
+does not read as one that had fewer to say, all that is said of a shard ends with a line that closes
+it: {"complete": [start, end], "points", "said", "by", "at"}. These are the bytes of the points that
+were looked at, SHA-256 of them and of what is said, and a digest of the settings of who says it.
 """
 
+import hashlib
 import math
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 
@@ -25,32 +28,71 @@ from confide.files.io import (
     size_of,
 )
 
+BLOCK = 1 << 20
 
-def closing(shard: Range) -> bytes:
-    """The line that ends what is said of a shard of the points; nothing for an empty shard."""
+
+class Beside(NamedTuple):
+    """A file of what is said, and the digest of the settings that it must be by, if any."""
+
+    path: Path
+    by: str = ""
+
+    def of(self, shard: Range) -> Range:
+        """What is said of a shard; InputError as `stretch` has it."""
+        return stretch(self.path, shard, self.by)
+
+
+def closing(shard: Range, said: bytes, by: str = "") -> bytes:
+    """The line that ends what is said of a shard of the points; nothing for an empty shard.
+
+    said: all lines before it; by: digest of settings, where what is said depends on some
+    """
     end = end_of(shard)
     if end == shard.start:
         return b""
-    return orjson.dumps({"complete": [shard.start, end], "at": end - 1}, option=LINE)
+    line = {
+        "complete": [shard.start, end],
+        "points": _sha256(shard),
+        "said": hashlib.sha256(said).hexdigest(),
+        "by": by,
+        "at": end - 1,
+    }
+    return orjson.dumps(line, option=LINE)
 
 
-def stretch(path: Path, shard: Range) -> Range:
+def stretch(path: Path, shard: Range, by: str = "") -> Range:
     """Where the lines of a file lie that belong to a shard of the points, but for the closing one.
 
     Each line names the byte of its point, "at". Stretches of adjoining shards adjoin, so that no
     line is passed over, whatever order the lines are in.
 
-    InputError unless the line that closes this very shard ends the stretch.
+    InputError unless the line that closes these very points, and all these lines, ends the stretch,
+    and says that they are by the same settings.
     """
     start = _first(path, shard.start)
     end = size_of(path) if shard.end is None else _first(path, shard.end)
-    closed = closing(shard)
-    place = end - len(closed)
-    if place < start or _bytes(path, place, end) != closed:
+    whole = _bytes(path, start, end)
+    place = whole.rfind(b"\n", 0, max(0, len(whole) - 1)) + 1
+    if whole[place:] != closing(shard, whole[:place], by):
         looked_at = f"bytes {shard.start} to {end_of(shard)} of {shard.path}"
-        message = f"is cut short, or of other points: no line closes {looked_at}; make it again"
+        message = (
+            "is cut short or changed, or of other points or another policy: "
+            f"no line closes {looked_at}; make it again"
+        )
         raise InputError(message, file=path)
-    return Range(path, start, place)
+    return Range(path, start, start + place)
+
+
+def _sha256(shard: Range) -> str:
+    """Of the bytes of a shard, in hexadecimal."""
+    digest = hashlib.sha256()
+    with readable(shard.path), open(shard.path, "rb") as file:
+        file.seek(shard.start)
+        left = end_of(shard) - shard.start
+        while left and (block := file.read(min(left, BLOCK))):
+            digest.update(block)
+            left -= len(block)
+    return digest.hexdigest()
 
 
 def _bytes(path: Path, start: int, end: int) -> bytes:

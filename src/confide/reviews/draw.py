@@ -19,7 +19,7 @@ from confide.errors import InputError
 from confide.files.io import Range, sha256
 from confide.files.rows import Copy, Found, Join, read_rows
 from confide.files.shards import shards
-from confide.files.stretches import stretch
+from confide.files.stretches import Beside
 from confide.policies import covered, hidden
 from confide.policies.words import LETTER, UNSPACED
 from confide.text.masked import is_masked
@@ -107,11 +107,15 @@ class Drawn:
         return sorted(labels - {ANY})
 
 
-def draw_sample(wanted: Wanted, *, points: Path, spans: Path, copies: Path) -> Drawn:
-    """Draw texts; InputError where these files do not belong together."""
+def draw_sample(wanted: Wanted, *, points: Path, spans: Path, copies: Path, policies: str) -> Drawn:
+    """Draw texts; InputError where these files do not belong together, or spans to the policies.
+
+    policies: digest of the settings of these
+    """
+    findings = Beside(spans, policies)
     digests = sha256(points), sha256(spans)
     counted: dict[str, Counted] = {}
-    for text in texts(points, spans, copies):
+    for text in texts(points, findings, Beside(copies)):
         counted.setdefault(text.stratum, Counted()).add(text, wanted.most)
     quota = quotas({name: of_stratum.texts for name, of_stratum in counted.items()}, wanted.size)
     lot = f"{digests} {wanted.seed} {wanted.size}".encode()
@@ -124,12 +128,14 @@ def draw_sample(wanted: Wanted, *, points: Path, spans: Path, copies: Path) -> D
 
     sample: list[Text] = []
     for stratum in counted:
-        alike = (text for text in texts(points, spans, copies) if text.stratum == stratum)
+        alike = (
+            text for text in texts(points, findings, Beside(copies)) if text.stratum == stratum
+        )
         sample += nsmallest(quota[stratum], alike, key=place)
     return Drawn(sorted(sample, key=place), counted, *digests)
 
 
-def texts(points: Path, spans: Path, copies: Path) -> Iterator[Text]:
+def texts(points: Path, spans: Beside, copies: Beside) -> Iterator[Text]:
     """Distinct texts of the train split that are the corpus's own, in file order.
 
     What a policy finds in a text that was masked before is not counted: it is no secret.
@@ -138,9 +144,9 @@ def texts(points: Path, spans: Path, copies: Path) -> Iterator[Text]:
         yield from _texts_of(shard, spans, copies)
 
 
-def _texts_of(shard: Range, spans: Path, copies: Path) -> Iterator[Text]:
-    findings = Join(Found, stretch(spans, shard))
-    copied_keys = Join(Copy, stretch(copies, shard))
+def _texts_of(shard: Range, spans: Beside, copies: Beside) -> Iterator[Text]:
+    findings = Join(Found, spans.of(shard))
+    copied_keys = Join(Copy, copies.of(shard))
     for key, text, split in read_rows(shard, "key", "text", "split"):
         copy = copied_keys.take(key)
         finding = findings.take(key)
@@ -153,7 +159,7 @@ def _texts_of(shard: Range, spans: Path, copies: Path) -> Iterator[Text]:
             if not is_masked(text, start, end)
         )
         if any(end > len(text) for _, end, _ in marks):
-            raise InputError("a span reaches beyond its text", file=spans, key=key)
+            raise InputError("a span reaches beyond its text", file=spans.path, key=key)
         nearby = STRATA[1] if finding else STRATA[2]
         yield Text(key, text, STRATA[0] if marks else nearby, marks)
     findings.finish()

@@ -95,7 +95,10 @@ def sample_of(review: Review, path: Path, *, points: Path, spans: Path, copies: 
     InputError where it is of other texts or of other findings, has labels of its own, or marks that
     no person could have made.
     """
-    sample = draw_sample(review.wanted, points=points, spans=spans, copies=copies)
+    policies = review.terms.get("policies", "")
+    sample = draw_sample(
+        review.wanted, points=points, spans=spans, copies=copies, policies=policies
+    )
     for key in ("points", "spans"):
         if getattr(review, key) != getattr(sample, key):
             file = points if key == "points" else spans

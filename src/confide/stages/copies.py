@@ -3,12 +3,13 @@
 What all shares write, one after the other, is what `confide dedup` writes.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from confide.data.copies import lines
 from confide.files import shared_digests
 from confide.files.buckets import within
-from confide.files.io import size_of, write_pieces
+from confide.files.io import state_of, write_pieces
 from confide.files.shards import of_share, shards
 from confide.files.stretches import closing
 
@@ -23,12 +24,15 @@ def copies(*, points: Path, digests: Path, repeats: list[Path], share: str, outp
 
     InputError if a file is missing, not whole, or of other points or another key.
     """
-    size = size_of(points)
-    parts = shared_digests.together(repeats, kind="repeats", points=size)
-    digested = shared_digests.read(digests, kind="digests", share=share, points=size)
+    state = state_of(points)
+    parts = shared_digests.together(repeats, kind="repeats", points=state)
+    digested = shared_digests.read(digests, kind="digests", share=share, points=state)
     shared_digests.check_key(digested, parts[0])
     runs = digested.runs() + [run for part in parts for run in part.runs()]
-    own_shards = of_share(shards(points), share)
-    write_pieces(
-        output, (lines(within(runs, shard), shard) + closing(shard) for shard in own_shards)
-    )
+
+    def pieces() -> Iterator[bytes]:
+        for shard in of_share(shards(points), share):
+            said = lines(within(runs, shard), shard)
+            yield said + closing(shard, said)
+
+    write_pieces(output, pieces())

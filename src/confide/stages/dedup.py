@@ -33,4 +33,5 @@ def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> N
 
 def later_lines(later: Offsets, shard: Range) -> bytes:
     """Lines of the output for a shard of the points."""
-    return lines(later.within(shard), shard) + closing(shard)
+    said = lines(later.within(shard), shard)
+    return said + closing(shard, said)

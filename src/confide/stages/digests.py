@@ -10,7 +10,7 @@ from confide.data.copies import WARNING, records
 from confide.errors import InputError
 from confide.files import shared_digests
 from confide.files.buckets import KEYED, Buckets, Offsets, sort
-from confide.files.io import read_bytes, size_of
+from confide.files.io import read_bytes, size_of, state_of
 from confide.files.shards import numbers_of_share, of_share, shards
 from confide.output.escaping import warn
 from confide.specs import DedupSpec
@@ -32,16 +32,15 @@ def digests(spec: DedupSpec, *, points: Path, key: Path, share: str, output: Pat
     if len(secret) != BLOCK:
         raise InputError(f"expected {BLOCK} bytes", file=key)
     digested = digest(spec.digest, secret)
-    size = size_of(points)
     _, count = numbers_of_share(share)
-    buckets = Buckets(output.parent, size, KEYED, multiple=count)
+    buckets = Buckets(output.parent, size_of(points), KEYED, multiple=count)
     offsets = Offsets(output.parent)
     ranges = of_share(shards(points), share)
     sort(partial(records, digested), ranges, threads=1, buckets=buckets, offsets=offsets)
     shared_digests.write(
         output,
         share=share,
-        points=size,
+        points=state_of(points),
         key=digest("hmac-sha1", secret)(b"").hex(),  # of plain digests, too: they are of this key
         offsets=offsets,
         buckets=buckets,

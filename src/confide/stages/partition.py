@@ -13,10 +13,10 @@ from confide.data.partition_columns import part_of
 from confide.data.partition_files import write_partitions
 from confide.data.partitioning import Part, Raw, builder, joined, remembering, rows
 from confide.files import columns
-from confide.files.io import Range, sha256, size_of, write_json
+from confide.files.io import Range, sha256, state_of, write_json
 from confide.files.rows import Copy, Found, Join, read_rows
 from confide.files.shards import no_collection, of_share, scatter, shards
-from confide.files.stretches import stretch
+from confide.files.stretches import Beside
 from confide.specs import PartitionSpec
 from confide.text.tokenizer import load
 
@@ -28,6 +28,7 @@ def partition(
     copies: Path,
     spans: Path,
     tokenizer: Path,
+    policies: str,
     original: Path,
     redacted: Path,
     share: str | None = None,
@@ -36,8 +37,9 @@ def partition(
 ) -> None:
     """Write the original and the redacted view.
 
-    InputError if copies or spans do not belong to the points.
+    InputError if copies or spans do not belong to the points, or spans to the policies.
 
+    policies: digest of the settings of redaction, `confide.provenance.terms.digest_of_specs`
     share: of the points, such as 2-of-8; `confide gather` puts shares together
     owners: file for the names of owners in the order of their numbers, which `gather` needs
     threads: processes
@@ -48,7 +50,9 @@ def partition(
     policy notices changes one point, which is private on both sides.
     """
     ranges = of_share(shards(points), share)
-    parts = scatter(lambda: part_in(spec, copies, spans, tokenizer), ranges, threads)
+    copied = Beside(copies)
+    findings = Beside(spans, policies)
+    parts = scatter(lambda: part_in(spec, copied, findings, tokenizer), ranges, threads)
     numbers: dict[str, int] = {}
     known_by = None
     if share is not None:
@@ -60,15 +64,15 @@ def partition(
 
 def made_of(spec: PartitionSpec, points: Path, copies: Path, spans: Path, tokenizer: Path) -> str:
     """SHA-256 of what all shares of one partition are made of, as far as it is known at once: of
-    large files how many bytes they have.
+    large files how many bytes they have, and when they were written.
     """
-    sizes = [size_of(path) for path in (points, copies, spans)]
-    said = f"{spec.model_dump_json()} {sizes} {sha256(tokenizer)}"
+    states = [state_of(path) for path in (points, copies, spans)]
+    said = f"{spec.model_dump_json()} {states} {sha256(tokenizer)}"
     return hashlib.sha256(said.encode()).hexdigest()
 
 
 def part_in(
-    spec: PartitionSpec, copies: Path, spans: Path, tokenizer: Path
+    spec: PartitionSpec, copies: Beside, spans: Beside, tokenizer: Path
 ) -> Callable[[Range], Part]:
     """A function from a shard of the points to a part of the partition."""
     tokens = load(tokenizer)
@@ -76,8 +80,8 @@ def part_in(
     encode = remembering(tokens)
 
     def part(shard: Range) -> Part:
-        copied = stretch(copies, shard)
-        findings = stretch(spans, shard)
+        copied = copies.of(shard)
+        findings = spans.of(shard)
         with no_collection():
             try:
                 there = occurrences.read(shard, findings)

@@ -36,9 +36,9 @@ from confide.files.io import Range, size_of, write_json
 from confide.files.jsons import JsonObject
 from confide.files.rows import Found, Join, located_rows
 from confide.files.shards import scatter, shards
-from confide.files.stretches import stretch
+from confide.files.stretches import Beside
 from confide.policies import covered
-from confide.provenance.terms import read_before, terms
+from confide.provenance.terms import digest_of_specs, read_before, terms
 from confide.specs import RecallSpec
 from confide.text.deduplication import apart, digests
 from confide.text.digests import fresh
@@ -94,7 +94,12 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
     labels = spec.text.labels
     strings = Everywhere(output.parent, size_of(points))
     count = count_into(
-        strings, digested, points=points, spans=spans, labels=labels, threads=threads
+        strings,
+        digested,
+        points=points,
+        findings=Beside(spans, digest_of_specs(spec.redact)),
+        labels=labels,
+        threads=threads,
     )
     by_label = strings.labels(threads)
     for label in labels or ():
@@ -113,7 +118,7 @@ def count_into(
     digested: Callable[[bytes], bytes],
     *,
     points: Path,
-    spans: Path,
+    findings: Beside,
     labels: list[str] | None,
     threads: int,
 ) -> Count:
@@ -126,7 +131,7 @@ def count_into(
     count = Count()
     texts = Buckets(strings.folder, size_of(points), KEYED)
     for part, records, first in scatter(
-        lambda: partial(counted, digested, spans, labels), ranges, threads
+        lambda: partial(counted, digested, findings, labels), ranges, threads
     ):
         count.join(part)
         strings.add(records)
@@ -139,7 +144,10 @@ def count_into(
 
 
 def counted(
-    digested: Callable[[bytes], bytes], spans: Path, labels: list[str] | None, shard: Range
+    digested: Callable[[bytes], bytes],
+    findings: Beside,
+    labels: list[str] | None,
+    shard: Range,
 ) -> tuple[Count, Records, np.ndarray]:
     """What is counted over the training points of a shard, and records of their secret strings.
 
@@ -149,10 +157,10 @@ def counted(
     labels: of secrets, where not all count; those of planted ones do.
     """
     try:
-        joined = occurrences.read(shard, stretch(spans, shard))
+        joined = occurrences.read(shard, findings.of(shard))
         return of_columns(digested, labels, joined)
     except columns.Unlike:
-        return of_rows(digested, spans, labels, shard)
+        return of_rows(digested, findings, labels, shard)
 
 
 def of_columns(
@@ -217,18 +225,21 @@ def flags(missed: np.ndarray, unprotected: np.ndarray, which: np.ndarray) -> Fla
 
 
 def of_rows(
-    digested: Callable[[bytes], bytes], spans: Path, labels: list[str] | None, shard: Range
+    digested: Callable[[bytes], bytes],
+    findings: Beside,
+    labels: list[str] | None,
+    shard: Range,
 ) -> tuple[Count, Records, np.ndarray]:
     """The same, row by row."""
     count = Count()
     strings = Strings()
     texts, again = buckets.apart(partial(gold_digests, digested), shard)
     later = frozenset(again["at"].tolist())
-    findings = Join(Found, stretch(spans, shard))
+    found = Join(Found, findings.of(shard))
     for at, (key, owner, text, split, gold) in located_rows(
         shard, "key", "owner", "text", "split", "gold"
     ):
-        finding = findings.take(key) if key == findings.key else None
+        finding = found.take(key) if key == found.key else None
         if split != "train":
             continue
         if gold or finding or MASK in text:
@@ -239,7 +250,7 @@ def of_rows(
             strings.add(owner, {} if planted else strings_here, fresh=at not in later)
         else:
             count.points["public"] += 1
-    findings.finish()
+    found.finish()
     return count, strings.records(digested), texts
 
 

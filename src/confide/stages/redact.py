@@ -1,8 +1,9 @@
 """Find what the policy pi flags in every point, and where pi_c fires (CRT section 3.2).
 
 Spans are stored beside the text, which stays as it is. A policy that fails on a text makes the text
-private: its line says conservative and failed, and the number of failures goes to stderr. Where
-pi_c fails, what pi found stays in the line.
+private: its line says conservative and failed, and the number of failures goes to stderr. Where pi
+fails, one span covers the whole text, so that no method reads any of it as redacted; where pi_c
+fails, what pi found stays in the line.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ from confide.files.rows import located_rows
 from confide.files.shards import no_collection, of_share, scatter, shards
 from confide.files.stretches import closing
 from confide.output.escaping import warn
+from confide.provenance.terms import digest_of_specs
 from confide.specs import RedactSpec
 
 CACHE_TEXTS = 1 << 16  # dialogue repeats itself: most turns of a support corpus come again
@@ -36,15 +38,18 @@ def redact(
     That is a span or a conservative hit; lines are in file order.
 
     "at" is the byte of the points' file at which the point begins. A line closes what is said of
-    each shard, so that a file that was cut short does not pass for one that had less to say.
+    each shard, so that a file that lost lines, or is of other points or policies, does not pass for
+    one that had less to say.
 
     share: of the points, such as 2-of-8; the files of all shares, one after the other, are the
     file of all points
     threads: processes, each with policies of its own
 
-    Guarantees: fails closed; a text on which a policy raises counts as a conservative hit.
+    Guarantees: fails closed; a text on which a policy raises is private, and one on which pi raises
+    is masked whole.
     """
     failures = 0
+    by = digest_of_specs(spec)
 
     def pieces() -> Iterator[bytes]:
         nonlocal failures
@@ -52,7 +57,7 @@ def redact(
         found = scatter(lambda: finder_in(spec), ranges, threads)
         for shard, (lines, failed) in zip(ranges, found, strict=True):
             failures += failed
-            yield lines + closing(shard)
+            yield lines + closing(shard, lines, by)
 
     write_pieces(output, pieces())
     if failures:

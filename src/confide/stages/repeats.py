@@ -7,7 +7,7 @@ import numpy as np
 
 from confide.files import shared_digests
 from confide.files.buckets import KEYED, Buckets, Offsets, later_places
-from confide.files.io import size_of
+from confide.files.io import state_of
 from confide.files.shards import places_of_share
 from confide.files.shared_digests import Part
 
@@ -20,13 +20,13 @@ def repeats(*, points: Path, digests: list[Path], share: str, output: Path) -> N
     InputError if a file is missing, not whole, or of other points or another key.
     Memory: part of a bucket.
     """
-    size = size_of(points)
-    parts = shared_digests.together(digests, kind="digests", points=size)
+    state = state_of(points)
+    parts = shared_digests.together(digests, kind="digests", points=state)
     numbers = places_of_share(len(parts[0].head.buckets), share)
     offsets = Offsets(output.parent)
     offsets.gather(places for number in numbers for places in again(parts, number, output.parent))
     key = parts[0].head.key
-    shared_digests.write(output, share=share, points=size, key=key, offsets=offsets)
+    shared_digests.write(output, share=share, points=state, key=key, offsets=offsets)
 
 
 def again(parts: list[Part], number: int, folder: Path) -> Iterator[np.ndarray]:
