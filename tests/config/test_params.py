@@ -641,6 +641,32 @@ def test_training_behind_a_cover_wants_one(tmp_path):
     assert load(file).runs["crt"].method == "behind_cover"
 
 
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (
+            {"kind": "cover", "patterns": {"id": r"ID \d"}},
+            r"policies\.new\.patterns\.id = .*: needs a blank",
+        ),
+        (
+            {"kind": "union", "policies": [{"kind": "cover", "patterns": {"id": r"\d"}}] * 2},
+            r"policies\.new\.policies\.0\.kind = 'cover': is a cover",
+        ),
+        (
+            {"kind": "regex", "patterns": {"capital": "(?=[A-Z])"}},
+            r"policies\.new\.patterns\.capital = .*: matches no character",
+        ),
+    ],
+)
+def test_policies_that_find_nothing_or_would_not_hold_are_refused(tmp_path, policy, message):
+    rows = yaml.safe_load(TINY.read_text())
+    rows["policies"]["new"] = policy
+    file = tmp_path / "params.yaml"
+    file.write_text(yaml.safe_dump(rows))
+    with pytest.raises(InputError, match=message):
+        load(file)
+
+
 def test_made_up_values_want_all_tokens_to_be_learnt(tmp_path):
     rows = yaml.safe_load(TINY.read_text())
     next(iter(rows["datasets"].values())).update(fill=True, learn="assistant")

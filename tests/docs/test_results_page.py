@@ -104,9 +104,11 @@ def test_a_study_whose_results_are_there_replaces_what_is_kept_of_it(copy):
     summary.parent.mkdir()
     first, *_ = results_page.read(copy / "results/claims.csv")
     results_page.write(summary, list(first), [first | {"verdict": "does not hold"}])
-    before = {path.name: path.read_text() for path in (copy / "results").iterdir()}
+    before = {
+        path.name: path.read_text() for path in (copy / "results").iterdir() if path.is_file()
+    }
     assert results_page.main(["--results", str(copy / "made")]) == 0
-    after = {path.name: path.read_text() for path in (copy / "results").iterdir()}
+    after = {path.name: path.read_text() for path in (copy / "results").iterdir() if path.is_file()}
     changed = {name for name in after if after[name] != before.get(name)}
     assert changed <= {"crt_customersim.csv", "claims.csv", "dates.csv"}
     assert "18.765" in after["crt_customersim.csv"]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from confide.certify.claims import (
-    CONTEXT_FREE,
     NEIGHBOURS,
+    STABLE,
     TOKENS,
     Claim,
     Facts,
@@ -157,7 +157,7 @@ def test_fine_tuning_twice_protects_caught_secrets_by_its_second_stage_alone() -
     )
     assert claims([first, second], gamma=0.1)["bayesian"]["epsilon"] == math.inf
     assert (
-        CONTEXT_FREE in found["secret_caught"]["condition"]
+        STABLE in found["secret_caught"]["condition"]
         and NEIGHBOURS not in found["secret_caught"]["condition"]
     )
     assert found["group_caught"]["epsilon"] == pytest.approx(group([second], DELTA, 2)[0])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from confide.errors import InputError
 from confide.files.io import read_json, write_json, write_jsonl
 from confide.policies import merged_masks, policy, redacted_text
-from confide.policies.cover import together
+from confide.policies.cover import needs_blank, together
 from confide.specs import CoverPolicySpec, UnionPolicySpec, WordListSpec
 from confide.stages.word_list import word_list
 from confide.types import MASK
@@ -149,8 +149,23 @@ def test_masking_a_covered_secret_changes_nothing_of_what_is_left(
     assert merged_masks(left_of_masked) == merged_masks(left)
 
 
+@pytest.mark.parametrize(
+    "pattern", [r"[A-Z]\w+ [A-Z]\w+", r"\s\d", r"(?<=ID )\d+", r"(?:a b|c\td)", r"(?:[ \n]+x){2}"]
+)
+def test_a_pattern_that_no_word_holds_is_refused(pattern):
+    spec = CoverPolicySpec(kind="cover", patterns={"digit": r"\d", "never": pattern})
+    with pytest.raises(InputError, match="patterns.never = .*needs a blank"):
+        policy(spec)
+
+
+@pytest.mark.parametrize("pattern", [r"a\s*b", r"(?:a b|c)", r"(?<! )\d", r"[ \d]", r"[^ ]"])
+def test_a_pattern_that_a_word_may_hold_is_taken(pattern):
+    assert not needs_blank(pattern)
+    policy(CoverPolicySpec(kind="cover", patterns={"some": pattern}))
+
+
 def test_covers_of_a_union_may_find_more_beside_a_masked_secret():
-    """As docs/cover.md warns: what is claimed of one cover is not claimed of two."""
+    """So parameters refuse it (docs/cover.md): what is claimed of one is not claimed of two."""
     texts = ["1 2 a C", f"1 {MASK} a C"]
     labels = PATTERNS.items()
     parts = [{"kind": "cover", "patterns": {label: pattern}, "gap": 1} for label, pattern in labels]

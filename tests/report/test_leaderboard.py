@@ -125,7 +125,10 @@ def test_a_claim_names_what_it_rests_on():
         return claimed(made(method, 3.0, dedup), cell, covered=covered, delta=DELTA).rests
 
     assert rests("dpsgd", MISSED, False) == rests("dpsgd", RECORD, False) == "nothing more"
-    assert rests("jft", CAUGHT, False) == "the policy finds it, whatever stands around it"
+    assert (
+        rests("jft", CAUGHT, False)
+        == "the policy finds it, and the same around it when it is masked"
+    )
     assert rests("jft", MISSED, False) == rests("crt", RECORD, False) == "nothing is claimed"
     assert "second policy notices it (not so: 1 % of the worst kind, at most 5 %)" in rests(
         "crt", MISSED, False

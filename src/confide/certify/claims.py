@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypedDict
 
 from confide.certify.confidentiality import bayesian_at, caught_only
-from confide.certify.facts import CONSERVATIVE, CONTEXT_FREE, NAMED, NEIGHBOURS, TOKENS, Facts
+from confide.certify.facts import CONSERVATIVE, NAMED, NEIGHBOURS, STABLE, TOKENS, Facts
 from confide.certify.literal import literal_epsilon
 from confide.dp.accounting.curves import Relation, grid, pld_curve
 from confide.dp.accounting.price import (
@@ -160,7 +160,7 @@ def secret_claims(facts: Facts) -> Iterator[Claim]:
     price = facts.price
     caught = spent_on_secret(facts, price.caught)(facts.delta)
     missed = spent_on_secret(facts, price.missed)(facts.delta)
-    untouched = [CONTEXT_FREE, *facts.marks]
+    untouched = [STABLE, *facts.marks]
     # where the original text is read, a copy whose mark changes is another record that changes
     also = [NEIGHBOURS] if price.by_token else untouched if price.screened else facts.marks
     if_caught = [facts.sampled, *facts.lengths, *also]
@@ -249,7 +249,7 @@ def bayesian_claims(facts: Facts) -> Iterator[Claim]:
             unit=facts.random_secret,
             epsilon=0.0,
             delta=facts.gamma_upper,
-            conditions=[CONTEXT_FREE, *facts.marks, facts.bound_words],
+            conditions=[STABLE, *facts.marks, facts.bound_words],
             says=BUT_FOR_MISSES,
         )
     if facts.conditional and (facts.gamma_upper is not None or not facts.needs_gamma):
@@ -276,7 +276,7 @@ def bayesian_claim(
     delta2: None where the claim is conditional on the conservative policy, so that it needs none.
     """
     conditions = facts.conservative_condition if delta2 is None else []
-    conditions += [NEIGHBOURS] if facts.price.by_token else [CONTEXT_FREE, *facts.marks]
+    conditions += [NEIGHBOURS] if facts.price.by_token else [STABLE, *facts.marks]
     conditions += [facts.sampled, *facts.lengths]
     if not (facts.price.by_token or facts.price.caught_alone):
         conditions += facts.copies_found

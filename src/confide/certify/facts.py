@@ -18,9 +18,9 @@ UNITS = {
 }
 UNITS_OF_ANY = {"sentence": "one sentence", "window": "one window of consecutive words"}
 CONSERVATIVE = "conditional on pi_c catching every miss of pi"
-CONTEXT_FREE = (
-    "pi finds a secret without regard to the text around it "
-    "(no other finding changes when it is masked)"
+STABLE = (
+    "pi hides all of the secret, and masking it changes nothing else that pi or pi_c finds "
+    "(so it is with policies that judge a span by itself, and with covers)"
 )
 POISSON = "Poisson batches normalised by their public expected size; sizes of the pools are public"
 DEALT = (

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 
 from confide.certify.claims import Claim, claim
-from confide.certify.facts import CONTEXT_FREE, ONE_ALONE, Facts
+from confide.certify.facts import ONE_ALONE, STABLE, Facts
 from confide.certify.literal import literal_epsilon, price_of, records_changed
 from confide.dp.accounting.price import group
 
@@ -21,7 +21,7 @@ COMES_BACK = (
 def literal_claims(facts: Facts) -> Iterator[Claim]:
     """Of a caught secret, a missed one, and one drawn at random where the shares are known."""
     if facts.dedup:
-        yield secret_claim(facts, "secret_caught_literal", "catches", True, [CONTEXT_FREE])
+        yield secret_claim(facts, "secret_caught_literal", "catches", True, [STABLE])
         yield secret_claim(
             facts, "secret_missed_literal", "missed", False, facts.conservative_condition
         )
@@ -62,7 +62,7 @@ def random_claims(facts: Facts) -> Iterator[Claim]:
             share = f"a share of {gamma:.3g} leaves a trace, {origin}"
         epsilon = literal_epsilon(facts, measured=measured)
         conditions = [ONE_ALONE, *facts.cut, *facts.conservative_condition]
-        conditions += [CONTEXT_FREE, facts.sampled]
+        conditions += [STABLE, facts.sampled]
         conditions += [] if measured else [facts.bound_words]
         whose = "one occurrence of a secret drawn as in the corpus"
         yield claim(

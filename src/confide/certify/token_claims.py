@@ -11,7 +11,7 @@ point, as everywhere else. What the first paper prints stands beside.
 from collections.abc import Iterator, Sequence
 
 from confide.certify.claims import BUT_FOR_MISSES, Claim, claim, conversion_of
-from confide.certify.facts import CONTEXT_FREE, NEIGHBOURS, TOKENS, Facts
+from confide.certify.facts import NEIGHBOURS, STABLE, TOKENS, Facts
 from confide.dp.accounting.curves import Relation
 from confide.dp.accounting.price import agree, epsilon, group
 from confide.types import Release
@@ -61,7 +61,7 @@ def caught_claims(facts: Facts) -> Iterator[Claim]:
     else:
         what = "Confidentiality of a caught secret"
         changes = {"replace_one": "replaced"}
-        conditions += [CONTEXT_FREE, *facts.marks]
+        conditions += [STABLE, *facts.marks]
     if facts.pieces == 1:
         prices = {relation: agree(caught, facts.delta, relation) for relation in changes}
     else:

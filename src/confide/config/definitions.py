@@ -14,6 +14,7 @@ from confide.config.layers import Problem, meant
 from confide.config.policy_files import lists, parts
 from confide.config.yaml_lines import KeyPath
 from confide.files.io import readable
+from confide.policies.cover import NEEDS_BLANK, needs_blank
 from confide.policies.regex import fault
 from confide.report.published import sources
 from confide.specs import (
@@ -243,9 +244,24 @@ def policies(params: Params) -> Iterator[Problem]:
         for path, pattern in patterns_of(policy, ("policies", name)):
             if (problem := fault(pattern)) is not None:
                 yield Problem(path, pattern, problem)
+            elif policy.kind == "cover" and needs_blank(pattern):
+                yield Problem(path, pattern, NEEDS_BLANK)
+        yield from united_covers(policy, ("policies", name))
         for file in lists(policy):
             if not Path(file).is_file():
                 yield Problem(("policies", name, "path"), file, "there is no such file")
+
+
+def united_covers(policy: PolicySpec, path: KeyPath) -> Iterator[Problem]:
+    """Covers that a policy unites with others."""
+    for number, part in enumerate(policy.policies if policy.kind == "union" else ()):
+        if part.kind == "cover":
+            message = (
+                "is a cover: what the others find beside it may change with what it hides; "
+                "give one cover the patterns of all"
+            )
+            yield Problem((*path, "policies", number, "kind"), part.kind, message)
+        yield from united_covers(part, (*path, "policies", number))
 
 
 def patterns_of(policy: PolicySpec, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:

@@ -15,7 +15,11 @@ nothing of a secret that is covered whole: docs/cover.md has the proof.
 """
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from re import _constants as op  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any
 
 from confide.errors import InputError
 from confide.files.io import read_json
@@ -30,11 +34,55 @@ SHORT = re.compile(r"['’](?:m|re|s|ve|ll|d)$")  # of a verb behind a word: "I'
 ENDS = ".!?"  # of a sentence
 DIGIT = re.compile(r"\d")
 LABEL = "cover"
+NEEDS_BLANK = "needs a blank, and finds nothing: a cover reads each word by itself"
+
+
+def needs_blank(pattern: str) -> bool:
+    """Whether a pattern that compiles matches nothing without a blank, or behind or before one."""
+    return _needs_blank(parser.parse(pattern))
+
+
+def _needs_blank(parts: Any) -> bool:
+    return any(_is_blank(kind, value) for kind, value in parts)
+
+
+def _is_blank(kind: Any, value: Any) -> bool:
+    """Whether this part of a pattern needs one."""
+    if kind is op.LITERAL:
+        return chr(value).isspace()
+    if kind is op.IN:
+        return all(_only_blanks(*member) for member in value)
+    if kind is op.SUBPATTERN:
+        return _needs_blank(value[-1])
+    if kind in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
+        least, _, parts = value
+        return least > 0 and _needs_blank(parts)
+    if kind is op.BRANCH:
+        return all(map(_needs_blank, value[1]))
+    if kind is op.ASSERT:
+        return _needs_blank(value[1])
+    return kind is op.ATOMIC_GROUP and _needs_blank(value)
+
+
+def _only_blanks(kind: Any, value: Any) -> bool:
+    """Whether this member of a set of characters is a blank."""
+    if kind is op.LITERAL:
+        return chr(value).isspace()
+    return kind is op.CATEGORY and value is op.CATEGORY_SPACE
+
+
+def suspicion(spec: CoverPolicySpec) -> Callable[[str], bool]:
+    """Whether a pattern is found in a word; InputError for one that never is."""
+    suspicious = detector(RegexPolicySpec(kind="regex", patterns=spec.patterns))
+    for label, pattern in spec.patterns.items():
+        if needs_blank(pattern):
+            raise InputError(NEEDS_BLANK, key=f"patterns.{label}", value=pattern)
+    return suspicious
 
 
 def cover(spec: CoverPolicySpec) -> Policy:
     """The policy of a specification; InputError where its words cannot be read."""
-    suspicious = detector(RegexPolicySpec(kind="regex", patterns=spec.patterns))
+    suspicious = suspicion(spec)
     known = frozenset(words_of(Path(spec.model))) if spec.model is not None else frozenset()
     marks = tuple(spec.marks)
     ends = tuple(mark for mark in marks if mark in ENDS)

@@ -10,6 +10,7 @@ than `limits` allows raises, and so becomes private.
 import re
 from collections.abc import Callable
 from itertools import takewhile
+from re import _parser as parser  # type: ignore[attr-defined]
 
 from confide.errors import InputError
 from confide.policies.spans import Policy, merge
@@ -78,7 +79,9 @@ def fault(pattern: str) -> str | None:
         return f"does not compile: {error}"
     if pattern.count(SECRET) > ("secret" in re.compile(pattern).groupindex):
         return f"holds {SECRET} where it is no group"
-    return "matches the empty text" if empty else None
+    if empty:
+        return "matches the empty text"
+    return None if parser.parse(pattern).getwidth()[1] else "matches no character"
 
 
 def _matches_empty(pattern: str) -> bool:

@@ -9,7 +9,7 @@ import math
 from pathlib import Path
 from typing import NamedTuple
 
-from confide.certify.facts import TOKENS
+from confide.certify.facts import COPIES_FOUND, CUT_KEPT, MARKS_KEPT, NEIGHBOURS, TOKENS
 from confide.certify.gate import (
     BY_TEXTS,
     INCONCLUSIVE,
@@ -35,6 +35,7 @@ BY_BOTH = "secret_missed_by_both"
 RELATION = "replace_one"
 OUT = (REFUTED, OTHER_WEIGHTS)  # outcomes of an audit after which a run stands nowhere
 NOTHING = "nothing is claimed"
+NAMED_HERE = (MARKS_KEPT, COPIES_FOUND, CUT_KEPT, NEIGHBOURS)  # conditions of certificates
 NOTHING_TO_AUDIT = "nothing finite to audit"
 # of several outcomes of a run the first that it has says most
 OUTCOMES = (REFUTED, OTHER_WEIGHTS, INCONCLUSIVE, NOT_AUDITED, STANDS)
@@ -101,16 +102,21 @@ def _comparable(claim: Json, delta: float) -> float:
 
 
 def _rests(result: Result, cell: str, claim: Json, covered: bool) -> str:
-    """In words, what a claim takes for granted beyond random batches and sizes of pools."""
+    """In words, what a claim takes for granted beyond random batches and sizes of pools.
+
+    All that its certificate names is there: in other words, or as it stands.
+    """
     policy = result.certificate.get("policy", {})
     grounds = []
     if cell != RECORD:
         if covered:
             grounds.append(f"the cover hides it whole{_failing(policy, 'gamma')}")
         elif cell == CAUGHT:
-            grounds.append("the policy finds it, whatever stands around it")
+            grounds.append("the policy finds it, and the same around it when it is masked")
         elif _claim(result, BY_BOTH):
             grounds.append(f"the second policy notices it{_failing(policy, 'delta2')}")
+        named = claim.get("condition", "").split("; ")
+        grounds += [condition for condition in NAMED_HERE if condition in named]
         if claim.get("unit") == TOKENS:
             grounds.append("its number of tokens is public")
         alone = _claim(result, f"{claim.get('name')}_literal")

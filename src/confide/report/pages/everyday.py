@@ -9,7 +9,6 @@ import re
 from confide.certify.certificate import ASSUMPTIONS, ON_INTEGERS, ROUNDED
 from confide.certify.facts import (
     CONSERVATIVE,
-    CONTEXT_FREE,
     COPIES_FOUND,
     CUT_KEPT,
     LENGTHS,
@@ -19,13 +18,14 @@ from confide.certify.facts import (
     ONE_ALONE,
     POISSON,
     POISSON_AUTHORS,
+    STABLE,
     TINY,
 )
 
 HOPELESS = "none can help: "  # how a certificate begins why nothing is bounded
 CONDITIONS = {
     CONSERVATIVE: "the careful policy finds every secret that the policy misses",
-    CONTEXT_FREE: "the policy finds a secret whatever text stands around it",
+    STABLE: "the policy hides all of the secret, and finds the same around it when it is masked",
     LENGTHS: (
         "what stands in its place is of the same domain and as long, in tokens of the model, and "
         "how long is no secret: of anything else nothing is guaranteed"
