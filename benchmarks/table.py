@@ -4,7 +4,7 @@ measured one.
 python benchmarks/table.py
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from math import inf
 from pathlib import Path
@@ -259,8 +259,9 @@ def prices() -> Iterator[str]:
         "### What more text costs",
         "",
         f"`python benchmarks/prices.py`, {hardware(found)}. Seconds of one core that a stage takes "
-        "to start, and more for each amount; the last column is by how much they miss the "
-        "measurement that they fit worst. `confide recommend` reckons with them:",
+        "to start, and more for each amount, fitted to corpora of 10 and 40 MB; the last column is "
+        "by how much they miss the measurement of these that they fit worst. `confide forecast` "
+        "reckons with them:",
         "",
     )
     amounts = ("per_mb", "per_1000_points", "per_1000_secrets")
@@ -336,6 +337,15 @@ def plan() -> Iterator[str]:
     yield from (f"Hours of {1000 * last['terabytes']:,.0f} GB, by stage: {stages}.", "")
 
 
+def same_files(cases: Iterable[dict[str, Any]]) -> str:
+    """In words, whether both versions wrote the same."""
+    differ = {name for case in cases for name, row in case["stages"].items() if not row["same"]}
+    same = (
+        "Files are the same, but for lines that close shards; of recall and neighbours their counts"
+    )
+    return f"{same}; not those of {', '.join(sorted(differ))}" if differ else same
+
+
 def versions() -> Iterator[str]:
     """The data stages beside those of release 0.1.0."""
     found = load("versions")
@@ -345,9 +355,9 @@ def versions() -> Iterator[str]:
     yield from (
         "### Beside release 0.1.0",
         "",
-        f"`python benchmarks/versions.py`, {hardware(found)}, which other programs kept busy. MB/s "
-        f"on one core, at {size:,.0f} MB of text; peak memory, libraries included. Files are "
-        "the same, of recall and neighbours their counts:",
+        f"`python benchmarks/versions.py`, {hardware(found)}. Least processor time of some rounds, "
+        f"at {size:,.0f} MB of text; peak memory, libraries included. "
+        f"{same_files(found['cases'].values())}:",
         "",
     )
     for point, case in found["cases"].items():
