@@ -59,8 +59,9 @@ def certificate(run, method, epsilon, dedup=False, **changed):
 
 
 def evaluation(run, bits):
-    named = {"accuracy_public": 0.8, "accuracy_private": 0.1, "ppl_public": 2.0, "ppl_private": 9.0}
-    return {"run": run, "ppl": 4.0, "accuracy": 0.7, "bits_per_character": bits} | named
+    named = {"accuracy_public": 0.8, "accuracy_private": 0.1, "ppl_private": 9.0}
+    named |= {"ppl_public": 2**bits, "bits_per_character": bits}
+    return {"run": run, "ppl": 4.0, "accuracy": 0.7} | named
 
 
 def game(run, telling=False):
@@ -104,7 +105,7 @@ def write(root, run, epsilon, bits, telling=False, **changed):
         (folder / f"{name}.json").write_text(json.dumps(value))
     metrics = root / "models" / run.run / "metrics.jsonl"
     metrics.parent.mkdir(parents=True, exist_ok=True)
-    metrics.write_text('{"epoch": 1}\n')
+    metrics.write_text('{"epoch": 1, "passes": 8.0}\n')
 
 
 def panels_of(panels):

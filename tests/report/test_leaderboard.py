@@ -26,7 +26,7 @@ from confide.report.leaderboard.cells import (
     cells,
     standing,
 )
-from confide.report.leaderboard.panels import measured, read, stored
+from confide.report.leaderboard.panels import ALL, PUBLIC, measured, read, stored
 from confide.report.leaderboard.standing import CAUGHT, MISSED, RECORD, claimed
 from confide.stages.leaderboard import leaderboard
 from confide.stages.panel import panel
@@ -43,14 +43,15 @@ ROWS = {  # name -> method, covered, deduplicated, bits per character
 }
 
 
-def made(method, epsilon, dedup=False, bits=2.0, **changed):
-    """What a leaderboard reads of a run."""
+def made(method, epsilon, dedup=False, bits=2.0, public=None, **changed):
+    """What a leaderboard reads of a run; `public`: bits of public tokens, if they are others."""
     run = ranked(method, method, 0, dedup=dedup)
     return SimpleNamespace(
         run=run,
         certificate=certificate(run.run, method, epsilon, dedup, **changed),
-        evaluation={"bits_per_character": bits},
+        evaluation={"bits_per_character": bits, "ppl_public": 2 ** (public or bits)},
         attacks={},
+        passes=8.0,
     )
 
 
@@ -179,7 +180,7 @@ def test_verdicts_are_those_of_a_naive_test(seed):
     for cell in found:
         stand = standing(rows, cell.secret, cell.epsilon)
         sides = [[one for one in stand if one.covered is covered] for covered in (False, True)]
-        values = [[list(one.each("bits_per_character").values()) for one in side] for side in sides]
+        values = [[list(one.bits(cell.tokens).values()) for one in side] for side in sides]
         if not all(values):
             assert cell.p is None and cell.verdict in (PAPERS_ALONE, OURS_ALONE, NOBODY)
             continue
@@ -215,6 +216,24 @@ def test_equal_methods_are_seldom_said_to_differ():
         ]
         alarms += any(cell.verdict in (BETTER, WORSE) for cell in compared(rows))
     assert alarms <= 18  # 99 % of binomial(200, 0.05) lie there or below
+
+
+def test_public_tokens_are_compared_by_themselves():
+    """Ours learns more of what is secret, and less of the rest."""
+    bits = [2.0, 2.1, 1.9]
+    rows = [
+        row("dpsgd", "dpsgd", 3, [b + 0.5 for b in bits], public=1.0),
+        row("cover", "jft", 3, bits, covered=True, public=1.2),
+        row("redacted", "redacted", 0, [b + 0.9 for b in bits], covered=True, public=1.1),
+    ]
+    for index, one in enumerate(rows):
+        for seed, known in one.numbers.items():
+            known["ppl_public"] *= 1 + 0.001 * ((index + 1) * seed % 3)
+    found = {(cell.tokens, cell.secret): cell for cell in compared(rows) if cell.epsilon == 3}
+    assert found[ALL, MISSED].verdict == BETTER and found[ALL, MISSED].ours.name == "cover"
+    public = found[PUBLIC, MISSED]
+    assert public.verdict == WORSE and public.ours.name == "redacted"
+    assert public.difference.value == pytest.approx(0.1, abs=0.03)
 
 
 def test_one_seed_shows_nothing():
@@ -255,6 +274,7 @@ def written(tmp_path):
         return {
             (line["study"], line["secret"], float(line["epsilon"])): line
             for line in csv.DictReader(lines)
+            if line["tokens"] == ALL
         }, text
 
     return SimpleNamespace(root=tmp_path, panels=listed, make=make)
@@ -277,6 +297,7 @@ def test_a_leaderboard_names_winners_and_losers(written):
     assert missed["verdict"] == BETTER and float(missed["difference_high"]) < 0
     assert found["study0", RECORD, 8.0]["verdict"] == PAPERS_ALONE
     assert found["study1", MISSED, 1.0]["verdict"] == ONE_SEED
+    assert text.count("All rows read the training text 8 times.") == 2
     assert "Missing" not in text and "so far" not in text and "audit speaks" not in text
     assert "| the cover hides" not in text and "theirs: nothing more; ours: the cover hides" in text
     for name in ("leaderboard.png", "leaderboard.svg", "rows.csv"):

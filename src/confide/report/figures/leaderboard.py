@@ -21,7 +21,7 @@ from confide.report.leaderboard.cells import (
     Cell,
     worth,
 )
-from confide.report.leaderboard.panels import UTILITY, Entry
+from confide.report.leaderboard.panels import ALL, PUBLIC, Entry
 from confide.report.leaderboard.standing import CAUGHT, MISSED, RECORD
 from confide.report.seeds import over_seeds
 from confide.specs import LeaderboardSpec
@@ -33,6 +33,7 @@ LINE = 0.2  # inches of a comparison
 EDGES = 0.75  # of a panel, above and below
 SHORT = {CAUGHT: "found", MISSED: "missed", RECORD: "record"}
 ALONE = {OURS_ALONE: ("ours alone", OURS), PAPERS_ALONE: ("theirs alone", PAPERS)}
+VERDICTS = (1.01, 1.16)  # columns beside a panel, in its widths
 COPIES = "left"  # fill of a marker behind a cover where copies stay
 
 
@@ -40,12 +41,14 @@ def leaderboard(spec: LeaderboardSpec, cells: list[Cell]) -> style.Drawing:
     """The figure of all panels, which go down the columns."""
     columns = min(COLUMNS, len(spec.panels))
     rows = math.ceil(len(spec.panels) / columns)
-    lines = max(sum(cell.study == study for cell in cells) for study in spec.panels)
+    by_all = [cell for cell in cells if cell.tokens == ALL]
+    lines = max(sum(cell.study == study for cell in by_all) for study in spec.panels)
     drawn, grid = style.panels(style.WIDTH, rows * (EDGES + LINE * lines), rows, columns)
     places = list(grid.T.flat)
     for axes, (study, title) in zip(places, spec.panels.items(), strict=False):
-        shown = [cell for cell in cells if cell.study == study]
-        _panel(axes, shown, named=axes in grid[:, 0])
+        shown = [cell for cell in by_all if cell.study == study]
+        again = [cell for cell in cells if cell.study == study and cell.tokens == PUBLIC]
+        _panel(axes, shown, again, named=axes in grid[:, 0])
         axes.set_title(visible(title))
     for axes in places[len(spec.panels) :]:
         axes.set_axis_off()
@@ -56,9 +59,10 @@ def leaderboard(spec: LeaderboardSpec, cells: list[Cell]) -> style.Drawing:
         "Of the models that certify the claim, the best of the papers' methods (hollow, orange) "
         "and the best of ours, behind a cover (filled, blue); further left is better. Lines: a "
         "secret that the policy finds, one that it misses, and any record, each with an ε of at "
-        "most that. Whiskers: 95 % over seeds. A coloured percentage: the difference is "
-        "significant, over seeds and corrected for the number of tests. Claims rest on different "
-        "conditions, which the table names."
+        "most that. Whiskers: 95 % over seeds. Percentages: how many bits fewer ours "
+        "take, by all tokens and by public ones alone; coloured where that is significant, over "
+        "seeds and corrected for the number of tests. Claims rest on different conditions, which "
+        "the table names."
     )
     if missing:
         caption += f" So far: {missing} runs are missing."
@@ -70,10 +74,13 @@ def panel_missing(cells: Iterable[Cell], study: str) -> int:
     return next((cell.missing for cell in cells if cell.study == study), 0)
 
 
-def _panel(axes: Axes, cells: list[Cell], *, named: bool) -> None:
+def _panel(axes: Axes, cells: list[Cell], by_public: list[Cell], *, named: bool) -> None:
     places = [-float(place) - 0.5 * (place // _epsilons(cells)) for place in range(len(cells))]
-    for place, cell in zip(places, cells, strict=True):
+    for place, cell, again in zip(places, cells, by_public, strict=True):
         _line(axes, cell, place)
+        _verdicts(axes, (cell, again), place)
+    for column, words in zip(VERDICTS, ("all", "public"), strict=True):
+        _at_edge(axes, column, 1.0, words, style.FAINT)
     labels = [f"{SHORT[cell.secret]}, ε {cell.epsilon:g}" for cell in cells]
     axes.set_yticks(places, labels if named else [""] * len(cells))
     axes.tick_params(axis="y", length=0)
@@ -92,16 +99,28 @@ def _epsilons(cells: list[Cell]) -> int:
 def _line(axes: Axes, cell: Cell, place: float) -> None:
     """Both sides of one comparison, joined, and who is ahead."""
     both = [entry for entry in (cell.papers, cell.ours) if entry is not None]
-    words, color = _ahead(cell)
+    _, color = _ahead(cell)
     if len(both) == 2:
-        axes.plot([worth(entry) for entry in both], [place] * 2, color=color, linewidth=2.2)
+        axes.plot([worth(entry, ALL) for entry in both], [place] * 2, color=color, linewidth=2.2)
     for entry in both:
-        each = over_seeds(list(entry.each(UTILITY).values()))
+        each = over_seeds(list(entry.bits(ALL).values()))
         side = _side(entry)
         axes.plot(each.ends, [place] * 2, color=side, linewidth=1.0)
         axes.plot([each.value], [place], **_marker(entry), linestyle="", markersize=6.5)
+
+
+def _verdicts(axes: Axes, pair: tuple[Cell, Cell], place: float) -> None:
+    """Who is ahead by all tokens, and by public ones; once where that is no number."""
+    words = [_ahead(cell) for cell in pair]
+    for column, (text, color) in zip(VERDICTS, words, strict=True):
+        if column == VERDICTS[0] or words[0] != words[1] or "%" in text:
+            _at_edge(axes, column, place, text, color)
+
+
+def _at_edge(axes: Axes, column: float, place: float, text: str, color: str) -> None:
+    """Write words beside a panel."""
     edge: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center"}
-    axes.text(1.01, place, words, color=color, fontsize=8, fontweight="bold", **edge)
+    axes.text(column, place, text, color=color, fontsize=8, fontweight="bold", **edge)
 
 
 def _ahead(cell: Cell) -> tuple[str, str]:
@@ -110,7 +129,7 @@ def _ahead(cell: Cell) -> tuple[str, str]:
         return ALONE[cell.verdict]
     if cell.verdict == NOBODY or cell.papers is None or cell.ours is None:
         return "nobody", style.FAINT
-    share = round(100 * (worth(cell.ours) / worth(cell.papers) - 1))
+    share = round(100 * (worth(cell.ours, cell.tokens) / worth(cell.papers, cell.tokens) - 1))
     colors = {BETTER: OURS, WORSE: PAPERS}
     return f"{share:+d} %".replace("-", "−"), colors.get(cell.verdict, style.FAINT)
 

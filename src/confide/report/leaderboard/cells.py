@@ -2,7 +2,8 @@
 
 A panel is a corpus and a model. For each epsilon and each of three claims, those rows stand whose
 runs certify it. Of rows that differ in their budget alone, the one that claims most stands, which
-no test text decides. The best of a side has the fewest bits per character of test text.
+no test text decides. The best of a side has the fewest bits per character of test text. That
+counts what nobody should learn, too, so all is compared once more by public tokens alone.
 
 That one side is better is shown if its best is better than each row of the other side, by a paired
 t-test over equal seeds (all must be: the largest p counts), corrected for how many rows it was
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from confide.certify.facts import TOKENS
-from confide.report.leaderboard.panels import UTILITY, Entry
+from confide.report.leaderboard.panels import UNITS, Entry
 from confide.report.leaderboard.standing import CAUGHT, CELLS, MISSED, RECORD
 from confide.report.seeds import LEVEL, Estimate, all_below, holm, mean_of, over_seeds
 from confide.specs import LeaderboardSpec
@@ -29,10 +30,11 @@ NOBODY = "nobody certifies it"
 
 
 class Cell(NamedTuple):
-    """One comparison; `difference`: ours less theirs, in bits per character, over equal seeds."""
+    """One comparison; `difference`: ours less theirs, in bits, over equal seeds."""
 
     study: str
     title: str
+    tokens: str  # one of UNITS
     secret: str  # one of CELLS
     epsilon: float
     papers: Entry | None
@@ -53,8 +55,9 @@ class Cell(NamedTuple):
 def cells(spec: LeaderboardSpec, panels: dict[str, list[Entry]]) -> list[Cell]:
     """All cells, panel by panel, with verdicts that are corrected for the number of tests."""
     compared = [
-        compare(study, title, panels[study], secret=secret, epsilon=epsilon)
+        compare(study, title, panels[study], tokens=tokens, secret=secret, epsilon=epsilon)
         for study, title in spec.panels.items()
+        for tokens in UNITS
         for secret in CELLS
         for epsilon in spec.epsilons
     ]
@@ -68,16 +71,19 @@ def settled(cell: Cell, p: float) -> Cell:
     return cell._replace(verdict=verdict, corrected=p)
 
 
-def compare(study: str, title: str, rows: Sequence[Entry], *, secret: str, epsilon: float) -> Cell:
+def compare(
+    study: str, title: str, rows: Sequence[Entry], *, tokens: str, secret: str, epsilon: float
+) -> Cell:
     """One cell, before the number of tests is known."""
     stand = standing(rows, secret, epsilon)
     papers = [row for row in stand if not row.covered]
     ours = [row for row in stand if row.covered]
-    best_paper = best(papers)
-    best_own = best(ours)
+    best_paper = best(papers, tokens)
+    best_own = best(ours, tokens)
     cell = Cell(
         study,
         title,
+        tokens,
         secret,
         epsilon,
         papers=best_paper,
@@ -91,13 +97,13 @@ def compare(study: str, title: str, rows: Sequence[Entry], *, secret: str, epsil
     if best_paper is None or best_own is None:
         alone = OURS_ALONE if best_own else PAPERS_ALONE if best_paper else NOBODY
         return cell._replace(verdict=alone)
-    pairs = paired(best_own, best_paper)
+    pairs = paired(best_own, best_paper, tokens)
     cell = cell._replace(difference=over_seeds(pairs) if pairs else None)
-    papers_lead = worth(best_paper) < worth(best_own)
+    papers_lead = worth(best_paper, tokens) < worth(best_own, tokens)
     winner = best_paper if papers_lead else best_own
     chosen_from = papers if papers_lead else ours
     others = ours if papers_lead else papers
-    p = beaten(winner, others)
+    p = beaten(winner, others, tokens)
     if p is None:
         return cell._replace(verdict=ONE_SEED)
     verdict = WORSE if papers_lead else BETTER
@@ -109,7 +115,7 @@ def standing(rows: Iterable[Entry], secret: str, epsilon: float) -> list[Entry]:
 
     All must be about the same unit; where tokens are told apart, that is said beside.
     """
-    able = [row for row in rows if row.claims and row.each(UTILITY)]
+    able = [row for row in rows if row.claims and all(row.bits(tokens) for tokens in UNITS)]
     unit = next((row.claims[secret].unit for row in able if row.claims[secret].unit != TOKENS), "")
     by_family: dict[tuple[object, ...], Entry] = {}
     for row in able:
@@ -127,26 +133,26 @@ def spent(row: Entry, secret: str) -> tuple[float, ...]:
     return tuple(row.claims[cell].epsilon for cell in (secret, MISSED, CAUGHT, RECORD))
 
 
-def worth(row: Entry) -> float:
-    """Mean bits per character over the seeds: the fewer, the better."""
-    return mean_of(list(row.each(UTILITY).values()))
+def worth(row: Entry, tokens: str) -> float:
+    """Mean bits over the seeds: the fewer, the better."""
+    return mean_of(list(row.bits(tokens).values()))
 
 
-def best(rows: Sequence[Entry]) -> Entry | None:
+def best(rows: Sequence[Entry], tokens: str) -> Entry | None:
     """The row with the fewest bits; None of none."""
-    return min(rows, key=worth, default=None)
+    return min(rows, key=lambda row: worth(row, tokens), default=None)
 
 
-def paired(first: Entry, second: Entry) -> list[float]:
+def paired(first: Entry, second: Entry, tokens: str) -> list[float]:
     """Differences in bits of the seeds that both have."""
-    one = first.each(UTILITY)
-    other = second.each(UTILITY)
+    one = first.bits(tokens)
+    other = second.bits(tokens)
     return [one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())]
 
 
-def beaten(winner: Entry, others: Iterable[Entry]) -> float | None:
+def beaten(winner: Entry, others: Iterable[Entry], tokens: str) -> float | None:
     """P-value that a row is better than each of some others; None where a pair has one seed."""
-    samples = [paired(winner, other) for other in others]
+    samples = [paired(winner, other, tokens) for other in others]
     if any(len(sample) < 2 or not all(map(math.isfinite, sample)) for sample in samples):
         return None
     tested = all_below(samples)

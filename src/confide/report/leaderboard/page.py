@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from confide.output import templates
 from confide.report.figures.style import Drawing
 from confide.report.leaderboard.cells import Cell
-from confide.report.leaderboard.panels import BESIDE, UTILITY, Entry
+from confide.report.leaderboard.panels import ALL, BESIDE, PASSES, PUBLIC, UNITS, Entry
 from confide.report.leaderboard.standing import CELLS
 from confide.report.seeds import Estimate, over_seeds
 from confide.report.tables.table import Row, show
@@ -24,6 +24,7 @@ def cell_row(cell: Cell) -> Row:
     row: Row = {
         "study": cell.study,
         "title": cell.title,
+        "tokens": cell.tokens,
         "secret": cell.secret,
         "epsilon": cell.epsilon,
         "verdict": cell.verdict,
@@ -42,7 +43,7 @@ def cell_row(cell: Cell) -> Row:
             f"{side}_name": None if entry is None else entry.name,
             f"{side}_epsilon": None if claim is None else claim.epsilon,
             f"{side}_rests": None if claim is None else claim.rests,
-            **{f"{side}_{key}": value for key, value in numbers(entry).items()},
+            **{f"{side}_{key}": value for key, value in numbers(entry, cell.tokens).items()},
         }
     return row
 
@@ -57,13 +58,13 @@ def ends(name: str, estimate: Estimate | None) -> Row:
     }
 
 
-def numbers(entry: Entry | None) -> Row:
-    """What a row is worth: bits per character with their interval, and what stands beside."""
-    each = [] if entry is None else list(entry.each(UTILITY).values())
+def numbers(entry: Entry | None, tokens: str = ALL) -> Row:
+    """What a row is worth: bits with their interval, and what stands beside."""
+    each = [] if entry is None else list(entry.bits(tokens).values())
     return {
         "seeds": len(each),
         **ends("bits", over_seeds(each) if each else None),
-        **{name: None if entry is None else entry.mean(name) for name in BESIDE},
+        **{name: None if entry is None else entry.mean(name) for name in (*BESIDE, PASSES)},
     }
 
 
@@ -103,9 +104,17 @@ def markdown(
         "heading": figure.heading,
         "caption": figure.caption,
         "cells": CELLS,
+        "all": ALL,
+        "public": PUBLIC,
         "panels": {
             title: {
-                "cells": [cell for cell in cells if cell.study == study],
+                "cells": {
+                    tokens: [
+                        cell for cell in cells if cell.study == study and cell.tokens == tokens
+                    ]
+                    for tokens in UNITS
+                },
+                "passes": passes(panels[study]),
                 "missing": [entry for entry in panels[study] if entry.missing],
                 "refuted": [entry for entry in panels[study] if entry.refuted],
             }
@@ -129,7 +138,7 @@ def side(cell: Cell, entry: Entry | None) -> str:
     """A row's name, what it claims, and its bits per character."""
     if entry is None:
         return "–"
-    each = list(entry.each(UTILITY).values())
+    each = list(entry.bits(cell.tokens).values())
     estimate = over_seeds(each)
     half = estimate.high - estimate.value
     spread = f" ± {half:.2g}" if len(each) > 1 else ""
@@ -154,6 +163,18 @@ def rests(cell: Cell) -> str:
         if entry is not None
     }
     return "; ".join(f"{name}: {on}" for name, on in words.items()) or "–"
+
+
+def passes(entries: Iterable[Entry]) -> str:
+    """How often the rows of a panel read the training text, and which reads it most often."""
+    known = {entry.label: mean for entry in entries if (mean := entry.mean(PASSES)) is not None}
+    if not known:
+        return ""
+    most = max(known, key=lambda label: known[label])
+    least = min(known.values())
+    if round(known[most]) == round(least):
+        return f"All rows read the training text {least:.0f} times."
+    return f"Rows read the training text {least:.1f} to {known[most]:.1f} times: most, {most}."
 
 
 def beside(entry: Entry | None) -> list[str]:

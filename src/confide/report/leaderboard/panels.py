@@ -3,6 +3,7 @@
 What is kept of a run is what its certificate claims, what its audits say, and what it is worth.
 """
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,17 @@ from confide.files.io import number, read_file
 from confide.methods import METHODS
 from confide.report.figures.style import look
 from confide.report.leaderboard.standing import CELLS, OUT, Claimed, audited, claimed
-from confide.report.results import Json, Result, load
+from confide.report.results import Result, load
 from confide.report.seeds import mean_of
 from confide.specs import PanelSpec, RankedRun
 from confide.specs.files import PanelFile
 
 UTILITY = "bits_per_character"
 BESIDE = ("accuracy_public", "accuracy_private", "ppl_public", "ppl_private")
+ALL = "all tokens"
+PUBLIC = "public tokens"
+UNITS = {ALL: "bits per character", PUBLIC: "bits per token"}  # by what is predicted
+PASSES = "passes"  # over the training text
 FILES = ("certificate", "evaluate")  # of a run, beside its attacks
 ROW = ("name", "method", "dataset", "variant", "gamma", "dedup", "redact", "covered")  # of a run
 
@@ -72,6 +77,12 @@ class Entry:
         """A number of the evaluation by seed, where it is known."""
         return {seed: known[name] for seed, known in self.numbers.items() if name in known}
 
+    def bits(self, tokens: str) -> dict[int, float]:
+        """Bits that it takes by seed, the fewer the better, of ALL tokens or of PUBLIC ones."""
+        if tokens == ALL:
+            return self.each(UTILITY)
+        return {seed: math.log2(value) for seed, value in self.each("ppl_public").items()}
+
     def mean(self, name: str) -> float | None:
         """Its mean over the seeds; None where no seed has it."""
         values = list(self.each(name).values())
@@ -113,7 +124,7 @@ def measured(
         seeds=tuple(run.seed for run in runs),
         claims=claims,
         outcomes=outcomes,
-        numbers={seed: numbers_of(result.evaluation) for seed, result in kept.items()},
+        numbers={seed: numbers_of(result) for seed, result in kept.items()},
     )
 
 
@@ -124,9 +135,10 @@ def there(run: RankedRun, results: Path, models: Path) -> bool:
     return all(file.is_file() for file in (*files, models / run.run / "metrics.jsonl"))
 
 
-def numbers_of(evaluation: Json) -> dict[str, float]:
-    """What a model is worth, as far as it is known."""
-    values = {name: evaluation.get(name) for name in (UTILITY, *BESIDE)}
+def numbers_of(result: Result) -> dict[str, float]:
+    """What a model is worth, and how often it read the text, as far as that is known."""
+    values = {name: result.evaluation.get(name) for name in (UTILITY, *BESIDE)}
+    values[PASSES] = result.passes
     return {name: float(value) for name, value in values.items() if value is not None}
 
 
