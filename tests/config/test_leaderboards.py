@@ -55,7 +55,6 @@ def test_no_run_of_another_study_is_named_by_a_row_of_a_leaderboard(params):
 
 
 def test_every_method_is_there_at_every_budget(params):
-    """Passes over the text: of exact updates and of noised ones, as the recipes say."""
     for study in (name for listed in params.leaderboards.values() for name in listed):
         rows = [params.runs[name] for name in params.studies[study].runs]
         budgets: dict[tuple, set] = {}
