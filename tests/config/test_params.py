@@ -649,10 +649,6 @@ def test_training_behind_a_cover_wants_one(tmp_path):
             r"policies\.new\.patterns\.id = .*: needs a blank",
         ),
         (
-            {"kind": "union", "policies": [{"kind": "cover", "patterns": {"id": r"\d"}}] * 2},
-            r"policies\.new\.policies\.0\.kind = 'cover': is a cover",
-        ),
-        (
             {"kind": "regex", "patterns": {"capital": "(?=[A-Z])"}},
             r"policies\.new\.patterns\.capital = .*: matches no character",
         ),

@@ -241,27 +241,25 @@ def policies(params: Params) -> Iterator[Problem]:
             fit = params.domain_policies[policy.model].fit
             if fit.kind != policy.kind:
                 yield Problem(("policies", name, "model"), policy.model, f"is of kind {fit.kind}")
-        for path, pattern in patterns_of(policy, ("policies", name)):
-            if (problem := fault(pattern)) is not None:
-                yield Problem(path, pattern, problem)
-            elif policy.kind == "cover" and needs_blank(pattern):
-                yield Problem(path, pattern, NEEDS_BLANK)
-        yield from united_covers(policy, ("policies", name))
+        yield from unusable(policy, ("policies", name))
         for file in lists(policy):
             if not Path(file).is_file():
                 yield Problem(("policies", name, "path"), file, "there is no such file")
 
 
-def united_covers(policy: PolicySpec, path: KeyPath) -> Iterator[Problem]:
-    """Covers that a policy unites with others."""
-    for number, part in enumerate(policy.policies if policy.kind == "union" else ()):
-        if part.kind == "cover":
-            message = (
-                "is a cover: what the others find beside it may change with what it hides; "
-                "give one cover the patterns of all"
-            )
-            yield Problem((*path, "policies", number, "kind"), part.kind, message)
-        yield from united_covers(part, (*path, "policies", number))
+def unusable(policy: PolicySpec, path: KeyPath) -> Iterator[Problem]:
+    """Patterns that do not compile or find nothing, and covers among other policies."""
+    for pattern_path, pattern in patterns_of(policy, path):
+        if (problem := fault(pattern)) is not None:
+            yield Problem(pattern_path, pattern, problem)
+        elif policy.kind == "cover" and needs_blank(pattern):
+            yield Problem(pattern_path, pattern, NEEDS_BLANK)
+    if policy.kind == "union" and any(part.kind == "cover" for part in parts(policy)):
+        message = (
+            "unite a cover with others: what these find beside it may change with what it hides; "
+            "give one cover the patterns of all"
+        )
+        yield Problem((*path, "policies"), None, message)
 
 
 def patterns_of(policy: PolicySpec, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:

@@ -10,7 +10,6 @@ from confide.config import jobs
 from confide.config.definitions import twice
 from confide.config.kept import kept
 from confide.config.layers import Problem
-from confide.config.policy_files import parts
 from confide.config.pulled import without_corpus
 from confide.config.same_text import same_text
 from confide.config.yaml_lines import KeyPath
@@ -82,7 +81,7 @@ def row_problems(params: Params, row: RunSpec) -> Iterator[Problem]:
     for field in ("gammas", "seeds", "attacks", "trajectory"):
         yield from twice((field,), getattr(row, field))
     policy = params.datasets[row.dataset].policy
-    if any(row.gammas) and any(part.kind == "cover" for part in parts(params.policies[policy])):
+    if any(row.gammas) and params.policies[policy].kind == "cover":
         message = (
             f"policies.{policy} covers: which covers it misses the secrets in them would decide, "
             "so that masking one could bring back what stands beside it"
