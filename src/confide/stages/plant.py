@@ -9,6 +9,7 @@ digits, or new tokens, one for each (Panda et al. 2025). No pass over the points
 memory.
 """
 
+import os
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +22,7 @@ from numpy.random import Generator, default_rng
 
 from confide.errors import InputError
 from confide.files import columns
-from confide.files.io import Range, dump_lines, read_jsonl, write_json, write_pieces
+from confide.files.io import Range, dump_lines, read_jsonl, unnamed, write_json, write_pieces
 from confide.files.jsons import JsonObject
 from confide.files.rows import read_rows
 from confide.files.shards import scatter, shards
@@ -164,25 +165,53 @@ def _canary(
 
 
 class Stretch(NamedTuple):
-    """Some consecutive points, how many are for training, and which (n / 8,), a bit each.
+    """Some consecutive points, and how many are for training.
 
-    None stands for points that are not as `split` wrote them.
+    bits: where the file of Which has a bit for each, which of them are for training; None stands
+    for points that are not as `split` wrote them.
     """
 
     shard: Range
     train: int
-    which: np.ndarray | None
+    bits: range | None
 
 
-def _stretch(shard: Range) -> Stretch:
-    """What is to be known of a shard of the points. InputError if canaries were planted before."""
+class Which:
+    """Which points are for training, a bit for each, in a file without a name: memory does not grow
+    with their number.
+    """
+
+    def __init__(self, folder: Path):
+        self._file = unnamed(folder)
+        self._size = 0
+
+    def keep(self, shard: Range, train: int, which: bytes | None) -> Stretch:
+        """A stretch of which this is known."""
+        if which is None:
+            return Stretch(shard, train, bits=None)
+        self._file.write(which)
+        begin = self._size
+        self._size += len(which)
+        return Stretch(shard, train, range(begin, self._size))
+
+    def of(self, bits: range, count: int) -> np.ndarray:
+        """(count,) bool."""
+        read = np.frombuffer(os.pread(self._file.fileno(), len(bits), bits.start), np.uint8)
+        return np.unpackbits(read, count=count).astype(bool)
+
+
+def _look(shard: Range) -> tuple[Range, int, bytes | None]:
+    """A shard of the points, how many are for training, and which, as bits.
+
+    InputError if canaries were planted before.
+    """
     try:
         read = columns.points(shard)
     except columns.Unlike:
-        return Stretch(shard, _count_train(shard), which=None)
+        return shard, _count_train(shard), None
     if read.canary.any() or any(read.named(start).any() for start in STARTS):
         _count_train(shard)
-    return Stretch(shard, int(read.train.sum()), which=np.packbits(read.train))
+    return shard, int(read.train.sum()), np.packbits(read.train).tobytes()
 
 
 def _count_train(points: Range) -> int:
@@ -196,7 +225,10 @@ def _count_train(points: Range) -> int:
 
 
 def _interleave(
-    stretches: Sequence[Stretch], places: Iterable[int], canaries: Iterator[JsonObject | None]
+    stretches: Sequence[Stretch],
+    which: Which,
+    places: Iterable[int],
+    canaries: Iterator[JsonObject | None],
 ) -> Iterator[bytes]:
     """Points in order, with canaries at given places of the training sequence that results.
 
@@ -212,10 +244,10 @@ def _interleave(
         left -= stretch.train
         most = passed + stretch.train - (left > 0)  # behind the last of all points, too
         here = bisect_right(before, most)
-        if here == given and stretch.which is not None:
+        if here == given and stretch.bits is not None:
             yield columns.read(stretch.shard)
         else:
-            lines, edges = _lines(stretch)
+            lines, edges = _lines(stretch, which)
             position = 0
             for number in before[given:here]:
                 yield lines[position : edges[number - passed]]
@@ -227,12 +259,12 @@ def _interleave(
         passed += stretch.train
 
 
-def _lines(stretch: Stretch) -> tuple[bytes, list[int]]:
+def _lines(stretch: Stretch, which: Which) -> tuple[bytes, list[int]]:
     """The lines of a stretch, and where its training points begin; then where the last one ends."""
-    if stretch.which is not None:
+    if stretch.bits is not None:
         lines = columns.read(stretch.shard)
         starts = columns.line_starts(lines)
-        edges = starts[np.unpackbits(stretch.which, count=len(starts)).astype(bool)].tolist()
+        edges = starts[which.of(stretch.bits, len(starts))].tolist()
     else:
         edges = []
         written = bytearray()
@@ -314,12 +346,13 @@ def plant(
         for index in range(len(audit["coins"]))
     ]
     makers = [*planted.copies, *flipped]
-    stretches = list(scatter(lambda: _stretch, shards(points), threads))
+    which = Which(output.parent)
+    stretches = [which.keep(*found) for found in scatter(lambda: _look, shards(points), threads)]
     train = sum(stretch.train for stretch in stretches)
     if makers and not train:
         raise InputError("has no training points to plant canaries among", file=points)
     total = len(makers)
     places = rng.choice(train + total, total, replace=False, shuffle=False).tolist()
     rows = (makers[number]() for number in rng.permutation(total).tolist())
-    write_pieces(output, _interleave(stretches, places, rows))
+    write_pieces(output, _interleave(stretches, which, places, rows))
     write_json(canaries, planted.facts | ({"audits": audits} if audits else {}))
