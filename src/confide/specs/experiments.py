@@ -182,9 +182,7 @@ class DatasetSpec(Spec):
     dedup: DedupSpec = DedupSpec()
     scope: Literal["private", "all"] = "private"
     merge_masks: bool = False
-    # exact updates read made-up values where a mask would stand; noised ones, too, if they read
-    # redacted text
-    fill: bool = False
+    fill: bool = False  # exact updates read made-up values where a mask would stand
     # tokens of a chunk, its begin token counted: training reads the train split's points of a
     # domain end to end, cut into such chunks, each a record; needs the conservative policy
     # `everything`. None: a point is a record
