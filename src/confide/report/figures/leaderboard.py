@@ -59,14 +59,14 @@ def leaderboard(spec: LeaderboardSpec, cells: list[Cell]) -> style.Drawing:
         "Of the models that certify the claim, the best of the papers' methods (hollow, orange) "
         "and the best of ours, behind a cover (filled, blue); further left is better. Lines: a "
         "secret that the policy finds, one that it misses, and any record, each with an ε of at "
-        "most that. Whiskers: 95 % over seeds. Percentages: how many bits fewer ours "
-        "take, by all tokens and by public ones alone; coloured where that is significant, over "
-        "seeds and corrected for the number of tests. Claims rest on different conditions, which "
-        "the table names."
+        "most that. Whiskers: 95 % over seeds. Percentages: how many more bits ours "
+        "take than theirs (−: fewer), by all tokens and by public ones alone; coloured where that "
+        "is significant, over seeds and corrected for the number of tests. Claims rest on "
+        "different conditions, which the table names."
     )
     if missing:
         caption += f" So far: {missing} runs are missing."
-    return style.finish(drawn, "Who is worth most at equal ε", caption, _legend(cells))
+    return style.finish(drawn, "Who is worth most at equal ε", caption, _legend(by_all))
 
 
 def panel_missing(cells: Iterable[Cell], study: str) -> int:
