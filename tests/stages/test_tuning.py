@@ -85,7 +85,7 @@ def test_the_studies_try_every_method_of_the_leaderboard_as_often():
     ranked = {(run.method, run.covered, run.dedup) for panel in panels for run in panel.runs}
     for kinds in tried.values():
         assert set(kinds) == ranked
-        assert {len(recipes) for recipes in kinds.values()} == {4}
+        assert {len(recipes) for recipes in kinds.values()} == {5}
 
 
 def test_the_leaderboard_takes_the_best_recipe_of_the_trials():
