@@ -53,15 +53,15 @@ CANARIES = {
 }
 
 
-def stage(name: str, spec: Any, folder: Path, words: Any = None, **paths: str | list[str]) -> None:
-    """Call a stage with files of a folder, and with other words, if any."""
+def stage(name: str, spec: Any, folder: Path, said: Any = None, **paths: str | list[str]) -> None:
+    """Call a stage with files of a folder, and what else it is told, if anything."""
     function = cli.stage(name)
     given = {
         key: [folder / one for one in value] if isinstance(value, list) else folder / value
         for key, value in paths.items()
     }
     classes = typing.get_args(hint) or (hint,) if (hint := function.__annotations__["spec"]) else ()
-    function(cli.read_spec(list(classes), json.dumps(spec)), **given, **(words or {}))
+    function(cli.read_spec(list(classes), json.dumps(spec)), **given, **(said or {}))
 
 
 # A small run of everything

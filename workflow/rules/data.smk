@@ -172,7 +172,7 @@ rule partition:
         code=code("partition"),
     shell:
         "confide partition --spec {params.spec:q} --points {input.points} --copies {input.copies} --spans {input.spans} "
-        "--tokenizer {input.tokenizer} --policies {params.policies} --original {output.original} "
+        "--tokenizer {input.tokenizer} --policies {params.policies:q} --original {output.original} "
         "--redacted {output.redacted} {params.share} --threads {threads} > {log} 2>&1"
 
 

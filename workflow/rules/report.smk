@@ -147,7 +147,7 @@ for board in PARAMS.leaderboards:
             folder=lambda w, output: os.path.dirname(output[0]),
             code=code("leaderboard"),
         shell:
-            "confide leaderboard --spec {params.spec:q} --panels {params.panels} "
+            "confide leaderboard --spec {params.spec:q} --panels {params.panels:q} "
             "--output {params.folder} > {log} 2>&1"
 
 
