@@ -10,7 +10,6 @@ any nothing is written, and the command ends with 1.
 """
 
 import argparse
-import csv
 import datetime
 import shutil
 import subprocess
@@ -19,10 +18,11 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+from results_page import read, write
+
 from confide.config import studies
 from confide.config.params import FILE, Params, load
 from confide.output import templates
-from confide.report.tables.table import Row, as_csv
 from confide.stages.leaderboard import leaderboard
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,31 +58,22 @@ class Tuned(NamedTuple):
     best: str
 
 
-def read(path: Path) -> list[dict[str, str]]:
-    """The lines of a CSV file; none of none."""
-    if not path.is_file():
-        return []
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def keep(results: Path) -> None:
     """Copy what was made, and say when and from which commit a panel is that was not kept yet."""
+    panels = sorted((results / "leaderboards/panels").glob("*.json"))
+    trials = [results / TRIALS] if (results / TRIALS).is_file() else []
     dates = {row["study"]: row for row in read(KEPT / DATES)}
-    for made in sorted((results / "leaderboards/panels").glob("*.json")):
+    for made in [*panels, *trials]:
         kept = KEPT / made.name
         if kept.is_file() and kept.read_bytes() == made.read_bytes():
             continue
         KEPT.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(made, kept)
-        day = datetime.date.today().isoformat()
-        dates[made.stem] = {"study": made.stem, "date": day, "commit": commit()}
+        if made in panels:
+            day = datetime.date.today().isoformat()
+            dates[made.stem] = {"study": made.stem, "date": day, "commit": commit()}
     if dates:
-        rows: list[Row] = [dict(dates[study]) for study in sorted(dates)]
-        (KEPT / DATES).write_text(as_csv(rows), encoding="utf-8")
-    if (results / TRIALS).is_file():
-        KEPT.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(results / TRIALS, KEPT / TRIALS)
+        write(KEPT / DATES, ["study", "date", "commit"], [dates[study] for study in sorted(dates)])
 
 
 def commit() -> str:

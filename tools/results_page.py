@@ -34,6 +34,9 @@ ROW = ("name", "method", "gamma", "seed")
 DATES = KEPT / "dates.csv"
 CLAIMS = KEPT / "claims.csv"
 UNTRIED = "–"
+# upper ends of bands of exposure of ten canaries that a model knows nothing of
+MEAN_BY_CHANCE = 2.46
+LARGEST_BY_CHANCE = 8.627
 NOT_RUN = "not run"  # of a claim whose studies have no results in the folder
 MACHINE = (".seconds", ".peak_mb")
 
@@ -246,7 +249,8 @@ def page(template: str, results: Results) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.get_template(template).render(results=results)
+    bands = {"mean_by_chance": MEAN_BY_CHANCE, "largest_by_chance": LARGEST_BY_CHANCE}
+    return environment.get_template(template).render(results=results, **bands)
 
 
 def main(arguments: list[str]) -> int:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from confide.errors import InputError
 from confide.files import shards
 from confide.files.io import Range, dump_lines, read_jsonl, read_lines
-from confide.files.stretches import closing, stretch
+from confide.files.stretches import Beside, closing
 
 BY = "0" * 64  # of settings
 
@@ -44,7 +44,7 @@ def written(folder, lines, some, size):
 def test_a_stretch_is_what_was_said_of_its_shard(tmp_path_factory, case):
     said, beside, ranges, _ = written(tmp_path_factory.mktemp("t"), *case)
     for shard in ranges:
-        found = [row["at"] for row in read_jsonl(stretch(beside, shard, BY))]
+        found = [row["at"] for row in read_jsonl(Beside(beside, BY).of(shard))]
         assert found == [at for at, _ in read_lines(shard) if at in said]
 
 
@@ -60,7 +60,7 @@ def test_a_shard_whose_end_is_lost_is_refused(tmp_path_factory, case, data):
         beside.write_bytes(b"".join([*blocks[:which], rest, *blocks[which + 1 :]]))
         with pytest.raises(InputError):
             for shard in ranges:
-                list(read_jsonl(stretch(beside, shard, BY)))
+                list(read_jsonl(Beside(beside, BY).of(shard)))
 
 
 def test_what_was_said_of_other_points_is_refused(tmp_path):
@@ -69,13 +69,13 @@ def test_what_was_said_of_other_points_is_refused(tmp_path):
     beside = tmp_path / "said"
     said = dump_lines([{"at": 0}])
     beside.write_bytes(said + closing(Range(points, 0), said))
-    assert stretch(beside, Range(points, 0)) == Range(beside, 0, len(said))
+    assert Beside(beside).of(Range(points, 0)) == Range(beside, 0, len(said))
     points.write_bytes(b"one\ntwo\nthree\n")
     with pytest.raises(InputError, match="bytes 0 to 14 of .*points; make it again"):
-        stretch(beside, Range(points, 0))
+        Beside(beside).of(Range(points, 0))
     points.write_bytes(b"one\nTWO\n")  # as long as before
     with pytest.raises(InputError, match="bytes 0 to 8 of .*points; make it again"):
-        stretch(beside, Range(points, 0))
+        Beside(beside).of(Range(points, 0))
 
 
 @given(files(), st.data())
@@ -84,16 +84,16 @@ def test_what_was_changed_is_refused(tmp_path_factory, case, data):
     _, beside, ranges, _ = written(tmp_path_factory.mktemp("t"), *case)
     lines = beside.read_bytes().splitlines(keepends=True)
     with pytest.raises(InputError, match="another policy"):
-        stretch(beside, ranges[0], "other")
+        Beside(beside, "other").of(ranges[0])
     lost = data.draw(st.integers(0, len(lines) - 1))
     beside.write_bytes(b"".join([*lines[:lost], *lines[lost + 1 :]]))
     with pytest.raises(InputError):
         for shard in ranges:
-            list(read_jsonl(stretch(beside, shard, BY)))
+            list(read_jsonl(Beside(beside, BY).of(shard)))
 
 
 def test_of_no_points_nothing_is_said(tmp_path):
     points = tmp_path / "points"
     points.write_bytes(b"")
     assert closing(Range(points, 0), b"") == b""
-    assert list(read_jsonl(stretch(points, Range(points, 0)))) == []
+    assert list(read_jsonl(Beside(points).of(Range(points, 0)))) == []

@@ -319,15 +319,15 @@ def test_a_share_that_was_cut_short_is_refused(corpus, monkeypatch, name):
     end = closings[len(closings) // 2]
     short = lines[: end - 3] + lines[end + 1 :]
     (corpus / name).write_bytes(b"".join(short))
-    at = {key: corpus / key for key in ("points", "copies", "spans", "tokenizer")}
     with pytest.raises(InputError, match=f"{name}: is cut short or changed, or of other"):
-        partition(
-            PartitionSpec(),
-            **at,
-            policies=SETTINGS,
-            original=corpus / "o",
-            redacted=corpus / "r",
-        )
+        parted(corpus)
+
+
+def parted(folder: Path) -> None:
+    """Part what lies in the folder, whatever was done to it."""
+    at = {key: folder / key for key in ("points", "copies", "spans", "tokenizer")}
+    views = {"original": folder / "o", "redacted": folder / "r"}
+    partition(PartitionSpec(), **at, **views, policies=SETTINGS)
 
 
 @pytest.mark.parametrize("name", ["copies", "spans"])
@@ -339,10 +339,8 @@ def test_a_line_that_is_missing_is_noticed(corpus, monkeypatch, name, place):
     lines = (corpus / name).read_bytes().splitlines(keepends=True)
     del lines[[i for i, line in enumerate(lines) if b'"key"' in line][place]]
     (corpus / name).write_bytes(b"".join(lines))
-    at = {key: corpus / key for key in ("points", "copies", "spans", "tokenizer")}
-    views = {"original": corpus / "o", "redacted": corpus / "r"}
     with pytest.raises(InputError, match=f"{name}: is cut short or changed, or of other"):
-        partition(PartitionSpec(), **at, **views, policies=SETTINGS)
+        parted(corpus)
 
 
 @pytest.mark.parametrize("share", ["1-of-3", "2-of-3", "3-of-3"])
@@ -354,12 +352,10 @@ def test_a_share_that_another_policy_wrote_is_refused(corpus, monkeypatch, share
     redact(older, points=corpus / "points", output=corpus / f"spans-{share}", share=share)
     parts = [corpus / f"spans-{one}" for one in shares_of(3)]
     (corpus / "spans").write_bytes(b"".join(part.read_bytes() for part in parts))
-    at = {key: corpus / key for key in ("points", "copies", "spans", "tokenizer")}
-    views = {"original": corpus / "o", "redacted": corpus / "r"}
     with pytest.raises(InputError, match="spans: .* or of other points or another policy"):
-        partition(PartitionSpec(), **at, **views, policies=SETTINGS)
+        parted(corpus)
     with pytest.raises(InputError, match="spans: .* or of other points or another policy"):
-        recall(RECALL, points=at["points"], spans=at["spans"], output=corpus / "out")
+        recall(RECALL, points=corpus / "points", spans=corpus / "spans", output=corpus / "out")
 
 
 def test_findings_of_points_that_were_edited_since_are_refused(corpus, monkeypatch):
@@ -371,10 +367,8 @@ def test_findings_of_points_that_were_edited_since_are_refused(corpus, monkeypat
     edited = content[:place] + b"7" + content[place + 1 :]
     assert edited != content and len(edited) == len(content)
     (corpus / "points").write_bytes(edited)
-    at = {key: corpus / key for key in ("points", "copies", "spans", "tokenizer")}
-    views = {"original": corpus / "o", "redacted": corpus / "r"}
     with pytest.raises(InputError, match="is cut short or changed, or of other points"):
-        partition(PartitionSpec(), **at, **views, policies=SETTINGS)
+        parted(corpus)
 
 
 def test_findings_without_the_place_of_their_point_are_refused(corpus, monkeypatch):

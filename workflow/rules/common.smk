@@ -346,6 +346,12 @@ def start_ledgers(wildcards):
     return [f"models/{run.run}/ledger.jsonl" for run in ancestors]
 
 
+def read_of(runs):
+    """What reports read of some runs: all that is certified and measured, and how training went."""
+    runs = list(runs)
+    return outcome_files(runs) + [f"models/{run.run}/metrics.jsonl" for run in runs]
+
+
 def outcome_files(runs):
     """Everything that is certified and measured of some runs."""
     return [

@@ -6,8 +6,7 @@ for study in PARAMS.studies:
         name:
             f"study_{study}"
         input:
-            outcome_files(studies.listed(PARAMS, study)),
-            [f"models/{run.run}/metrics.jsonl" for run in studies.listed(PARAMS, study)],
+            read_of(studies.listed(PARAMS, study)),
         output:
             [
                 f"results/studies/{study}/{table}"
@@ -66,8 +65,7 @@ for page, chosen in PAGES.items():
         name:
             page
         input:
-            outcome_files(jobs.runs_of(PARAMS, chosen).values()),
-            [f"models/{run}/metrics.jsonl" for run in jobs.runs_of(PARAMS, chosen)],
+            read_of(jobs.runs_of(PARAMS, chosen).values()),
             [f"results/studies/{study}/scan.json" for study in chosen],
         output:
             claims=f"results/{page}/claims.csv",
@@ -91,16 +89,15 @@ for page, chosen in PAGES.items():
 
 
 # Who is worth most at equal epsilon; part of nothing else.
-PANELS = {study for board in PARAMS.leaderboards.values() for study in board}
-
-for study in sorted(PANELS):
+for study in sorted(
+    {study for board in PARAMS.leaderboards.values() for study in board}
+):
 
     rule:
         name:
             f"panel_{study}"
         input:
-            outcome_files(studies.listed(PARAMS, study)),
-            [f"models/{run.run}/metrics.jsonl" for run in studies.listed(PARAMS, study)],
+            read_of(studies.listed(PARAMS, study)),
         output:
             f"results/leaderboards/panels/{study}.json",
         log:

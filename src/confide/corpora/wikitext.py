@@ -30,12 +30,13 @@ def read(spec: WikiTextSpec, raw: Path | None = None) -> Iterator[Record]:
     texts = by_split(raw, {split: f"{split}.txt" for split in SPLITS}, _lines)
     first = spec.skip or 0
     end = None if spec.lines is None else first + spec.lines
-    chosen = {split: list(enumerate(texts[split][first:end], first)) for split in SPLITS}
+    lines = {split: list(enumerate(texts[split][first:end], first)) for split in SPLITS}
+    parts = [(split, split, lines[split]) for split in SPLITS]
     if spec.valid is not None:
-        chosen["valid"] = []
-    held_out = len(chosen["train"]) - round((spec.valid or 0) * len(chosen["train"]))
-    for source, lines in chosen.items():
-        for place, (number, line) in enumerate(lines):
-            split = "valid" if source == "train" and place >= held_out else source
+        train = lines["train"]
+        cut = len(train) - round(spec.valid * len(train))
+        parts = [("train", "train", train[:cut]), ("train", "valid", train[cut:]), parts[-1]]
+    for file, split, numbered in parts:
+        for number, line in numbered:
             spans = tuple(Span(*match.span(), "number") for match in DIGITS.finditer(line))
-            yield Record(line, f"{source}/line-{number}", spans=spans, split=split)
+            yield Record(line, f"{file}/line-{number}", spans=spans, split=split)

@@ -4,9 +4,8 @@ Digests go to buckets by their first bytes, so that like ones meet in one. A buc
 large for memory is divided by the bytes that follow.
 
 A bucket is a file without a name, which vanishes with the process, however that ends; on NFS what a
-crashed machine had open may stay. Of what is
-alike in a shard only one goes to a bucket: no bucket grows with how often the same thing stands in
-the corpus.
+crashed machine had open may stay. Of what is alike in a shard only one goes to a bucket: no bucket
+grows with how often the same thing stands in the corpus.
 """
 
 import os

@@ -353,6 +353,18 @@ def unnamed(folder: Path) -> FileIO:
         ) from error
 
 
+def sha256_of(source: Range) -> str:
+    """Hex SHA-256 of the bytes of a range."""
+    digest = hashlib.sha256()
+    left = end_of(source) - source.start
+    with readable(source.path), open(source.path, "rb") as file:
+        file.seek(source.start)
+        while left and (block := file.read(min(left, 1 << 20))):
+            digest.update(block)
+            left -= len(block)
+    return digest.hexdigest()
+
+
 def sha256(path: str | Path) -> str:
     """Hex SHA-256 of a file's bytes."""
     with readable(path), open(path, "rb") as file:

@@ -25,10 +25,11 @@ from confide.files.io import (
     parsed_line,
     read_jsonl,
     readable,
+    sha256_of,
     size_of,
 )
 
-BLOCK = 1 << 20
+NOTHING = hashlib.sha256().hexdigest()
 
 
 class Beside(NamedTuple):
@@ -38,8 +39,8 @@ class Beside(NamedTuple):
     by: str = ""
 
     def of(self, shard: Range) -> Range:
-        """What is said of a shard; InputError as `stretch` has it."""
-        return stretch(self.path, shard, self.by)
+        """What is said of a shard; InputError as `stretches` has it."""
+        return stretches(shard, self)[0]
 
 
 def closing(shard: Range, said: bytes, by: str = "") -> bytes:
@@ -47,52 +48,47 @@ def closing(shard: Range, said: bytes, by: str = "") -> bytes:
 
     said: all lines before it; by: digest of settings, where what is said depends on some
     """
+    return _closing(shard, sha256_of(shard), hashlib.sha256(said).hexdigest(), by)
+
+
+def _closing(shard: Range, points: str, said: str, by: str) -> bytes:
+    """The same, by SHA-256 of the points and of what is said."""
     end = end_of(shard)
     if end == shard.start:
         return b""
-    line = {
-        "complete": [shard.start, end],
-        "points": _sha256(shard),
-        "said": hashlib.sha256(said).hexdigest(),
-        "by": by,
-        "at": end - 1,
-    }
+    complete = [shard.start, end]
+    line = {"complete": complete, "points": points, "said": said, "by": by, "at": end - 1}
     return orjson.dumps(line, option=LINE)
 
 
-def stretch(path: Path, shard: Range, by: str = "") -> Range:
-    """Where the lines of a file lie that belong to a shard of the points, but for the closing one.
+def stretches(shard: Range, *files: Beside) -> list[Range]:
+    """Where the lines of each file lie that belong to a shard of the points, but for the closing
+    one.
 
     Each line names the byte of its point, "at". Stretches of adjoining shards adjoin, so that no
     line is passed over, whatever order the lines are in.
 
-    InputError unless the line that closes these very points, and all these lines, ends the stretch,
-    and says that they are by the same settings.
+    InputError unless the line that closes these very points, and all these lines, ends a stretch,
+    and says that they are by the settings of its file.
     """
+    points = sha256_of(shard)
+    return [_stretch(file, shard, points) for file in files]
+
+
+def _stretch(file: Beside, shard: Range, points: str) -> Range:
+    path, by = file
     start = _first(path, shard.start)
     end = size_of(path) if shard.end is None else _first(path, shard.end)
-    whole = _bytes(path, start, end)
-    place = whole.rfind(b"\n", 0, max(0, len(whole) - 1)) + 1
-    if whole[place:] != closing(shard, whole[:place], by):
+    place = end - len(_closing(shard, points, NOTHING, by))
+    lines = Range(path, start, place)
+    if place < start or _bytes(path, place, end) != _closing(shard, points, sha256_of(lines), by):
         looked_at = f"bytes {shard.start} to {end_of(shard)} of {shard.path}"
         message = (
             "is cut short or changed, or of other points or another policy: "
             f"no line closes {looked_at}; make it again"
         )
         raise InputError(message, file=path)
-    return Range(path, start, start + place)
-
-
-def _sha256(shard: Range) -> str:
-    """Of the bytes of a shard, in hexadecimal."""
-    digest = hashlib.sha256()
-    with readable(shard.path), open(shard.path, "rb") as file:
-        file.seek(shard.start)
-        left = end_of(shard) - shard.start
-        while left and (block := file.read(min(left, BLOCK))):
-            digest.update(block)
-            left -= len(block)
-    return digest.hexdigest()
+    return lines
 
 
 def _bytes(path: Path, start: int, end: int) -> bytes:

@@ -19,7 +19,7 @@ from confide.errors import InputError
 from confide.files.io import Range, sha256
 from confide.files.rows import Copy, Found, Join, read_rows
 from confide.files.shards import shards
-from confide.files.stretches import Beside
+from confide.files.stretches import Beside, stretches
 from confide.policies import covered, hidden
 from confide.policies.words import LETTER, UNSPACED
 from confide.text.masked import is_masked
@@ -113,9 +113,10 @@ def draw_sample(wanted: Wanted, *, points: Path, spans: Path, copies: Path, poli
     policies: digest of the settings of these
     """
     findings = Beside(spans, policies)
+    later_copies = Beside(copies)
     digests = sha256(points), sha256(spans)
     counted: dict[str, Counted] = {}
-    for text in texts(points, findings, Beside(copies)):
+    for text in texts(points, findings, later_copies):
         counted.setdefault(text.stratum, Counted()).add(text, wanted.most)
     quota = quotas({name: of_stratum.texts for name, of_stratum in counted.items()}, wanted.size)
     lot = f"{digests} {wanted.seed} {wanted.size}".encode()
@@ -128,9 +129,7 @@ def draw_sample(wanted: Wanted, *, points: Path, spans: Path, copies: Path, poli
 
     sample: list[Text] = []
     for stratum in counted:
-        alike = (
-            text for text in texts(points, findings, Beside(copies)) if text.stratum == stratum
-        )
+        alike = (text for text in texts(points, findings, later_copies) if text.stratum == stratum)
         sample += nsmallest(quota[stratum], alike, key=place)
     return Drawn(sorted(sample, key=place), counted, *digests)
 
@@ -145,8 +144,9 @@ def texts(points: Path, spans: Beside, copies: Beside) -> Iterator[Text]:
 
 
 def _texts_of(shard: Range, spans: Beside, copies: Beside) -> Iterator[Text]:
-    findings = Join(Found, spans.of(shard))
-    copied_keys = Join(Copy, copies.of(shard))
+    found, copied = stretches(shard, spans, copies)
+    findings = Join(Found, found)
+    copied_keys = Join(Copy, copied)
     for key, text, split in read_rows(shard, "key", "text", "split"):
         copy = copied_keys.take(key)
         finding = findings.take(key)

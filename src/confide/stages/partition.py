@@ -16,7 +16,7 @@ from confide.files import columns
 from confide.files.io import Range, sha256, state_of, write_json
 from confide.files.rows import Copy, Found, Join, read_rows
 from confide.files.shards import no_collection, of_share, scatter, shards
-from confide.files.stretches import Beside
+from confide.files.stretches import Beside, stretches
 from confide.specs import PartitionSpec
 from confide.text.tokenizer import load
 
@@ -80,8 +80,7 @@ def part_in(
     encode = remembering(tokens)
 
     def part(shard: Range) -> Part:
-        copied = copies.of(shard)
-        findings = spans.of(shard)
+        copied, findings = stretches(shard, copies, spans)
         with no_collection():
             try:
                 there = occurrences.read(shard, findings)

@@ -19,9 +19,10 @@ from confide.report.leaderboard.cells import (
     PAPERS_ALONE,
     WORSE,
     Cell,
+    of_panel,
     worth,
 )
-from confide.report.leaderboard.panels import ALL, PUBLIC, Entry
+from confide.report.leaderboard.panels import ALL, PUBLIC, UNITS, Entry
 from confide.report.leaderboard.standing import CAUGHT, MISSED, RECORD
 from confide.report.seeds import over_seeds
 from confide.specs import LeaderboardSpec
@@ -42,18 +43,18 @@ def leaderboard(spec: LeaderboardSpec, cells: list[Cell]) -> style.Drawing:
     columns = min(COLUMNS, len(spec.panels))
     rows = math.ceil(len(spec.panels) / columns)
     by_all = [cell for cell in cells if cell.tokens == ALL]
-    lines = max(sum(cell.study == study for cell in by_all) for study in spec.panels)
+    lines = max(len(of_panel(cells, study, ALL)) for study in spec.panels)
     drawn, grid = style.panels(style.WIDTH, rows * (EDGES + LINE * lines), rows, columns)
     places = list(grid.T.flat)
     for axes, (study, title) in zip(places, spec.panels.items(), strict=False):
-        shown = [cell for cell in by_all if cell.study == study]
-        again = [cell for cell in cells if cell.study == study and cell.tokens == PUBLIC]
+        shown = of_panel(cells, study, ALL)
+        again = of_panel(cells, study, PUBLIC)
         _panel(axes, shown, again, named=axes in grid[:, 0])
         axes.set_title(visible(title))
     for axes in places[len(spec.panels) :]:
         axes.set_axis_off()
     for axes in grid[-1]:
-        axes.set_xlabel("bits per character of test text")
+        axes.set_xlabel(f"{UNITS[ALL]} of test text")
     missing = sum(panel_missing(cells, study) for study in spec.panels)
     caption = (
         "Of the models that certify the claim, the best of the papers' methods (hollow, orange) "
@@ -97,7 +98,7 @@ def _epsilons(cells: list[Cell]) -> int:
 
 
 def _line(axes: Axes, cell: Cell, place: float) -> None:
-    """Both sides of one comparison, joined, and who is ahead."""
+    """Both sides of one comparison, joined in the colour of who is ahead."""
     both = [entry for entry in (cell.papers, cell.ours) if entry is not None]
     _, color = _ahead(cell)
     if len(both) == 2:

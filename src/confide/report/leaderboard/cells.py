@@ -65,6 +65,11 @@ def cells(spec: LeaderboardSpec, panels: dict[str, list[Entry]]) -> list[Cell]:
     return [cell if cell.p is None else settled(cell, next(corrected)) for cell in compared]
 
 
+def of_panel(cells: Iterable[Cell], study: str, tokens: str) -> list[Cell]:
+    """The comparisons of a panel by some tokens."""
+    return [cell for cell in cells if cell.study == study and cell.tokens == tokens]
+
+
 def settled(cell: Cell, p: float) -> Cell:
     """A tested cell with its verdict, by its corrected p-value."""
     verdict = cell.verdict if p < LEVEL else OPEN

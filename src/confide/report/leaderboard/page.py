@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from confide.output import templates
 from confide.report.figures.style import Drawing
-from confide.report.leaderboard.cells import Cell
+from confide.report.leaderboard.cells import Cell, of_panel
 from confide.report.leaderboard.panels import ALL, BESIDE, PASSES, PUBLIC, UNITS, Entry
 from confide.report.leaderboard.standing import CELLS
 from confide.report.seeds import Estimate, over_seeds
@@ -106,14 +106,10 @@ def markdown(
         "cells": CELLS,
         "all": ALL,
         "public": PUBLIC,
+        "units": UNITS,
         "panels": {
             title: {
-                "cells": {
-                    tokens: [
-                        cell for cell in cells if cell.study == study and cell.tokens == tokens
-                    ]
-                    for tokens in UNITS
-                },
+                "cells": {tokens: of_panel(cells, study, tokens) for tokens in UNITS},
                 "passes": passes(panels[study]),
                 "missing": [entry for entry in panels[study] if entry.missing],
                 "refuted": [entry for entry in panels[study] if entry.refuted],
@@ -135,7 +131,7 @@ def verdict(cell: Cell) -> str:
 
 
 def side(cell: Cell, entry: Entry | None) -> str:
-    """A row's name, what it claims, and its bits per character."""
+    """A row's name, what it claims, and its bits."""
     if entry is None:
         return "–"
     each = list(entry.bits(cell.tokens).values())
