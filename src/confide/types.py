@@ -1,5 +1,6 @@
 """The nouns. Shapes: N points, T tokens of a view, B batch, L length, V vocabulary."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
@@ -43,7 +44,7 @@ class View:
     ids: np.ndarray  # (T,) int32
     starts: np.ndarray  # (N + 1,) int64
     private: np.ndarray  # (T,) bool: token overlaps a span of the policy, or is <MASK>
-    # (T,) bool: tokens that are scored, where only assistants' turns are; None: all, and the ends
+    # (T,) bool: tokens that are scored, where not all are; None: all, and the ends
     learned: np.ndarray | None = None
 
     def __getitem__(self, point: int) -> np.ndarray:
@@ -63,6 +64,10 @@ class View:
             return np.ones(size + 1, bool)
         marks = self.learned[self.starts[point] : self.starts[point + 1]]
         return np.append(marks, marks.all())
+
+    def scores_all(self, points: Iterable[int]) -> bool:
+        """Whether every token of some points is scored."""
+        return self.learned is None or all(self.scored(point).all() for point in points)
 
     def marked(self) -> np.ndarray:
         """(N,) bool: points that hold a private token."""

@@ -170,7 +170,10 @@ def test_nothing_behind_the_secret_is_refused(
 
 
 def woven(folder: Path, tokenizer: Tokenizer, learn: str, **options: Any) -> Any:
-    """The partition of four conversations with planted canaries, and its points."""
+    """The partition of four texts with planted canaries, and its points; of conversations where
+    assistants' turns are learned.
+    """
+    turns = {"answers": [[5, 9]]} if learn == "assistant" else {}
     points = [
         {
             "key": f"d{number}:0",
@@ -181,7 +184,7 @@ def woven(folder: Path, tokenizer: Tokenizer, learn: str, **options: Any) -> Any
             "owner": None,
             "gold": [],
             "canary": None,
-            "answers": [[5, 9]],
+            **turns,
         }
         for number in range(4)
     ]
@@ -202,13 +205,14 @@ def woven(folder: Path, tokenizer: Tokenizer, learn: str, **options: Any) -> Any
     return data, list(read_jsonl(folder / "planted.jsonl"))
 
 
+@pytest.mark.parametrize("learn", ["assistant", "all_but_read"])
 @pytest.mark.parametrize("name", ["digit_tokenizer", "merging_tokenizer"])
 def test_no_token_of_a_secret_is_ever_a_target(
-    request: pytest.FixtureRequest, name: str, tmp_path: Path
+    request: pytest.FixtureRequest, name: str, learn: str, tmp_path: Path
 ) -> None:
     tokenizer: Tokenizer = request.getfixturevalue(name)
     options = {"template": "My ID is: {4}, call me", "input_only": True}
-    data, rows = woven(tmp_path, tokenizer, "assistant", **options)
+    data, rows = woven(tmp_path, tokenizer, learn, **options)
     for point, row in enumerate(rows):
         if row["canary"] is None:
             continue
@@ -216,6 +220,8 @@ def test_no_token_of_a_secret_is_ever_a_target(
         for view in (data.original, data.redacted):
             scored = view.scored(point)
             assert not scored[:before].any() and scored[-2]
+    real = [point for point, row in enumerate(rows) if row["canary"] is None]
+    assert data.original.scores_all(real) == (learn == "all_but_read")
     whole, rows = woven(tmp_path, tokenizer, "assistant", template="My ID is: {4}, call me")
     for point, row in enumerate(rows):
         assert row["canary"] is None or whole.original.scored(point).all()
@@ -235,7 +241,12 @@ def test_parameters_say_so_before_anything_runs() -> None:
     params = yaml.safe_load(TINY.read_text())
     name = params["datasets"]["sim"]["canaries"]
     params["canaries"][name] |= {"input_only": True}
-    with pytest.raises(InputError, match=r"datasets\.sim.*canaries.*learn: assistant"):
+    with pytest.raises(InputError, match=r"datasets\.sim.*canaries.*learn: all_but_read"):
+        check(params, None)
+    params["datasets"]["sim"] |= {"learn": "all_but_read"}
+    check(params, None)
+    params["canaries"][name] |= {"input_only": False}
+    with pytest.raises(InputError, match=r"datasets\.sim\.learn = 'all_but_read': needs canaries"):
         check(params, None)
 
 

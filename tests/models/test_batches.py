@@ -1,5 +1,6 @@
 """Which positions Selective-DPSGD scores, and that public losses cannot see a private token."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -27,6 +28,7 @@ from confide.types import View
 
 BOS = 1
 MARKS = np.array([0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 1], dtype=bool)
+LEARNED = np.array([0, 1, 1, 0, 1, 0, 0, 0, 1, 1, 1, 0, 1], dtype=bool)
 STARTS = np.array([0, 8, 10, 13])
 
 
@@ -86,14 +88,42 @@ def test_masks_are_read_but_never_predicted() -> None:
 
 
 def test_public_loss_gradients_are_the_same_bits_whatever_the_private_tokens() -> None:
-    def gradients(shift: int, tokens: str) -> Tensor:
+    def gradients(shift: int, tokens: str, learned: np.ndarray | None = None) -> Tensor:
         torch.manual_seed(0)
         model = build(LSTMSpec(kind="lstm", embedding=8, hidden=8, layers=2), 60, BOS)
-        exact_gradient(model, [selected(view(shift), np.arange(3), BOS, tokens)], None, Budget(9))
+        read = replace(view(shift), learned=learned)
+        exact_gradient(model, [selected(read, np.arange(3), BOS, tokens)], None, Budget(9))
         return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
 
     assert torch.equal(gradients(0, "public"), gradients(30, "public"))
+    assert torch.equal(gradients(0, "public", LEARNED), gradients(30, "public", LEARNED))
     assert not torch.equal(gradients(0, "private"), gradients(30, "private"))
+
+
+def test_what_is_not_learned_is_read_and_not_scored() -> None:
+    points = np.arange(3)
+    whole = view()
+    some = replace(whole, learned=LEARNED)
+    expected = {"public": [[11], [18, 19, BOS], [20]], "private": [[12, 14], [], [22]]}
+    for tokens, targets in expected.items():
+        for state in ("reset", "carry"):
+            batch = selected(some, points, BOS, tokens, state)
+            assert predicted(batch) == targets
+    public = selected(some, points, BOS, "public")
+    assert torch.equal(public.inputs, selected(whole, points, BOS, "public").inputs)
+    assert torch.equal(public.keep, selected(whole, points, BOS, "public").keep)
+
+
+def test_learned_positions_have_the_losses_that_they_have_among_others() -> None:
+    model = build(LSTMSpec(kind="lstm", embedding=8, hidden=8), 60, BOS).double()
+    some = replace(view(), learned=LEARNED)
+    for tokens in ("public", "private"):
+        part = selected(some, np.arange(3), BOS, tokens)
+        whole = selected(view(), np.arange(3), BOS, tokens)
+        losses = token_losses(model, part)
+        marked = part.targets != IGNORE
+        size = part.targets.shape[1]
+        torch.testing.assert_close(losses[marked], token_losses(model, whole)[:, :size][marked])
 
 
 def test_scored_positions_have_the_losses_of_the_whole_where_nothing_is_reset() -> None:

@@ -146,7 +146,7 @@ def asked(method: str, **changes: Any) -> Any:
     return wanted.model_copy(update={"data": data})
 
 
-@pytest.mark.parametrize("method", ["nonprivate", "dpsgd", "crt", "jft"])
+@pytest.mark.parametrize("method", ["nonprivate", "dpsgd", "crt", "jft", "selective"])
 def test_jobs_train_and_say_so(method: str, tmp_path: Path, vocabulary: Path) -> None:
     made = run(tmp_path / "answers", vocabulary, asked(method), answering(partition()))
     ledger = Ledger.from_file(made["ledger"])
@@ -163,7 +163,7 @@ def test_jobs_train_and_say_so(method: str, tmp_path: Path, vocabulary: Path) ->
 @pytest.mark.parametrize(
     ("method", "changes", "message"),
     [
-        ("selective", {}, "this method scores public and private tokens apart"),
+        ("sa_adp", {}, "this method weighs the gradients of public and of private tokens apart"),
         ("triplet", {}, "its regulariser reads whole points"),
         ("dpsgd", {"pack": 6}, "chunks have no turns"),
     ],

@@ -170,27 +170,46 @@ def tokenizers(params: Params) -> Iterator[Problem]:
             yield Problem(("tokenizers", name, needed), None, message)
 
 
-def conversations(params: Params) -> Iterator[Problem]:
-    """Corpora of conversations that are cut, or whose tokenizer is not that of their template."""
-    chats = {
-        name: corpus
-        for name, corpus in params.corpora.items()
-        if isinstance(corpus, MessagesSpec) and corpus.template is not None
-    }
+def learned(params: Params) -> Iterator[Problem]:
+    """Datasets that learn some tokens alone, and whose corpus or canaries do not say which."""
+    chats = of_templates(params)
     for name, dataset in params.datasets.items():
         canaries = params.canaries.get(dataset.canaries or "")
-        if getattr(canaries, "input_only", False) and dataset.learn != "assistant":
-            message = "are read and not learned (input_only), which takes learn: assistant"
+        input_only = getattr(canaries, "input_only", False)
+        if input_only and dataset.learn == "all":
+            needed = "learn: all_but_read, or learn: assistant"
+            message = f"are read and not learned (input_only), which takes {needed}"
             yield Problem(("datasets", name, "canaries"), dataset.canaries, message)
         if dataset.fill and dataset.learn != "all":
             message = "would move what is scored, so that it takes learn: all"
             yield Problem(("datasets", name, "fill"), dataset.fill, message)
+        problem = None
+        if dataset.learn == "assistant" and dataset.corpus not in chats:
+            needed = "needs a corpus of the reader messages with a template"
+            problem = f"{needed}: {dataset.corpus} is another"
+        elif dataset.learn == "all_but_read" and not input_only:
+            problem = "needs canaries that are read and not learned (input_only)"
+        elif dataset.learn == "all_but_read" and dataset.corpus in chats:
+            problem = f"would learn users' turns of {dataset.corpus}: say assistant"
+        if problem is not None:
+            yield Problem(("datasets", name, "learn"), dataset.learn, problem)
+
+
+def of_templates(params: Params) -> dict[str, MessagesSpec]:
+    """Corpora of conversations that a chat template writes."""
+    return {
+        name: corpus
+        for name, corpus in params.corpora.items()
+        if isinstance(corpus, MessagesSpec) and corpus.template is not None
+    }
+
+
+def conversations(params: Params) -> Iterator[Problem]:
+    """Corpora of conversations that are cut, or whose tokenizer is not that of their template."""
+    chats = of_templates(params)
+    for name, dataset in params.datasets.items():
         corpus = chats.get(dataset.corpus)
         if corpus is None:
-            if dataset.learn != "all":
-                needed = "needs a corpus of the reader messages with a template"
-                message = f"{needed}: {dataset.corpus} is another"
-                yield Problem(("datasets", name, "learn"), dataset.learn, message)
             continue
         if dataset.point != "dialogue":
             message = "cuts conversations; a chat template writes them whole: dialogue"

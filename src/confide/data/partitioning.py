@@ -93,12 +93,15 @@ def scored(
     """What is wrong with the turns of a text of so many characters, or None; and what is scored
     of it, where not all of it is.
     """
-    if spec.learn != "assistant":
+    if spec.learn == "all":
         if answers is None:
             return None, ()
-        return "is a canary that is to be read and not learned: needs learn: assistant", ()
-    if answers is None and not planted:
+        needed = "needs learn: assistant or learn: all_but_read"
+        return f"is a canary that is to be read and not learned: {needed}", ()
+    if spec.learn == "assistant" and answers is None and not planted:
         return "says nothing of an assistant's turns, which alone are to be learned", ()
+    if spec.learn == "all_but_read" and answers is not None and not planted:
+        return "says what an assistant's turns are, and all of it would be learned", ()
     # what is planted is learned whole, unless it says otherwise
     learned = [(0, size)] if answers is None else answers
     if any(not 0 <= start <= end <= size for start, end in learned):
@@ -131,7 +134,7 @@ def rows(
         private = masked or finding is not None
         size = len(text)
         learned: Ranges = ()
-        if planted or spec.learn == "assistant":
+        if planted or spec.learn != "all":
             problem, learned = scored(spec, answers, size, planted)
             if problem is not None:
                 raise InputError(problem, file=file, key=key)

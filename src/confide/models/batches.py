@@ -161,12 +161,13 @@ def selected(
     tokens: Literal["public", "private"],
     state: StateName = "reset",
 ) -> Batch:
-    """The given points, scored on their public or on their private positions alone.
+    """The given points, scored on their public or on their private positions alone: of these on
+    what their view says is learned, if it says so.
 
     This is Selective-DPSGD. With the state "reset" the recurrent state is zero again where public
     text follows private text; any other state is carried on.
-    Guarantees: with "public" and "reset" the batch is a function of the public positions alone; not
-    even how many private ones there are is in it.
+    Guarantees: with "public" and "reset" the batch is a function of the public positions, and of
+    which of them are learned, alone; not even how many private ones there are is in it.
     """
     batch = padded(view, points, bos)
     private = private_positions(view, points, batch.targets.shape)
@@ -174,14 +175,16 @@ def selected(
     chosen = (private == (tokens == "private")) & (batch.targets != IGNORE)
     most = max(1, int(chosen.sum(1).max()))
     places = chosen.int().argsort(dim=1, descending=True, stable=True)[:, :most]
-    targets = torch.where(chosen, batch.targets, IGNORE).gather(1, places)
-    scored = targets != IGNORE
+    learned = answers_only(view, points, batch).targets
+    targets = torch.where(chosen, learned, IGNORE).gather(1, places)
     # What a state that is reset has read is not read at all.
     if tokens == "public" and state == "reset":
-        inputs = torch.where(scored, batch.inputs.gather(1, places), bos)
-        return Batch(inputs, targets, keep=keep.gather(1, places) | ~scored)
+        read = chosen.gather(1, places)
+        inputs = torch.where(read, batch.inputs.gather(1, places), bos)
+        return Batch(inputs, targets, keep=keep.gather(1, places) | ~read)
     # Nothing behind the last target is read for its loss.
-    end = int(places[scored].max()) + 1 if chosen.any() else 1
+    scored = targets != IGNORE
+    end = int(places[scored].max()) + 1 if scored.any() else 1
     keep_read = keep[:, :end] if state == "reset" else None
     return Batch(batch.inputs[:, :end], targets, places.clamp(max=end - 1), keep_read)
 

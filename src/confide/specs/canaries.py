@@ -46,7 +46,8 @@ class CanarySpec(Spec):
     controls: Count = 10
     seed: int = 0
     label: str = "canary"
-    # the model reads the secret, and only the words behind it are scored; with learn: assistant
+    # the model reads the secret, and only the words behind it are scored: for a dataset with
+    # learn: assistant or learn: all_but_read
     input_only: bool = False
     game: AuditCanarySpec | None = None
     inclusion: AuditCanarySpec | None = None

@@ -8,8 +8,9 @@ from confide.spec_base import Fraction, Natural, Spec
 from confide.specs.authored import AuthorsSpec, MailSpec, RedditSpec, SpeechesSpec
 from confide.specs.policies import PolicySpec
 
-# Tokens that training and evaluation score: all of them, or those of assistants' turns.
-Learn = Literal["all", "assistant"]
+# Tokens that training and evaluation score: all of them, those of assistants' turns, or all but
+# what canaries only show (`input_only`).
+Learn = Literal["all", "assistant", "all_but_read"]
 # What specifications leave out, so that digests stay what they were.
 USUAL = {"learn": "all", "labels": None, "texts": "dialogues", "fill": False, "synthetic": False}
 # Readers whose texts are dialogues, a turn a line; those of any other are documents.

@@ -197,8 +197,9 @@ class DatasetSpec(Spec):
     # says what it misses
     review: str | None = None
     tokenizer: str
-    # of a corpus of conversations, the tokens that training and evaluation score: all of them, or
-    # those of assistants' turns. What is protected is a whole conversation either way
+    # the tokens that training and evaluation score: all of them; of a corpus of conversations those
+    # of assistants' turns; or all_but_read, all but what input_only canaries show. What is
+    # protected is the whole point in any case
     learn: Learn = "all"
 
 

@@ -90,7 +90,7 @@ def evaluate(
         "marked_share": share_of(original_view, train),
         "ppl_marked": ppl_marked,
         "ppl_marked_backoff": backoff(masked, int(marked.sum()), size),
-        **({} if original_view.learned is None else {"scored": "assistant"}),
+        **({} if original_view.scores_all(held_out) else {"scored": "assistant"}),
         "domains": {},
         "ppl_train": seen["ppl"],
         "authors": by_author(scores, partition.owner, real),

@@ -26,12 +26,11 @@ SOME_DOMAINS = (
 
 
 def scores_all(steps: Iterable[Step], pack: int | None) -> str | None:
-    """Why updates cannot score assistants' turns alone; None if they can."""
+    """Why updates cannot score some tokens alone, such as assistants' turns; None if they can."""
     if pack is not None:
         return "chunks have no turns (pack)"
-    tells_apart = any(step.tokens in ("public", "private") for step in steps)
-    if tells_apart or any(step.weighing != "none" for step in steps):
-        return "this method scores public and private tokens apart"
+    if any(step.weighing != "none" for step in steps):
+        return "this method weighs the gradients of public and of private tokens apart"
     if any(step.regulariser != "none" for step in steps):
         return "its regulariser reads whole points"
     return None
