@@ -34,7 +34,7 @@ if typing.TYPE_CHECKING:
 # fmt: off
 COMMANDS = (  # for a user, about in the order of use; no rule of the workflow calls them
     "example", "init", "recommend", "review", "forecast", "run", "watch", "report", "verify",
-    "release", "attest", "generate", "synthesize", "spend", "check", "epsilon", "rerun",
+    "release", "attest", "generate", "synthesize", "export", "spend", "check", "epsilon", "rerun",
 )
 STAGES = (
     "fetch", "pretrained", "split", "plant", "tokenizer", "pipeline", "domain_policy",

@@ -3,11 +3,13 @@ certificate then do.
 """
 
 import json
+import re
 
 import pytest
 
-from confide.advisor.advice import Wish
-from confide.commands.recommend import look
+from confide.advisor import forecast
+from confide.advisor.advice import Option, Wish
+from confide.commands.recommend import look, time_of
 from confide.config import jobs
 from confide.config.params import load
 
@@ -43,6 +45,20 @@ def test_prices_are_those_of_the_certificates(built, monkeypatch):
             "(ε 3)" if run.name == "dpsgd" else "(ε ∞)"
         )
     assert priced["crt"].trained is None  # it was trained with simulated misses alone
+
+
+def test_what_training_takes_is_told_where_a_row_makes_it(built, monkeypatch):
+    monkeypatch.chdir(built.folder)
+    params = load()
+    runs = list(jobs.runs_of(params, params.select).values())
+    (line,) = time_of(params, runs, Option("sim", "dpsgd"))
+    assert re.match(r"- Training dpsgd takes about [\d.]+ (s|minutes) on this machine, by", line)
+    assert "by what it took here before." in line
+    assert time_of(params, runs, Option("sim (everything)", "dpsgd")) == [line]
+    assert time_of(params, runs, Option("sim", "redacted")) == []
+    monkeypatch.setattr(forecast, "measured", lambda folder: {})
+    (line,) = time_of(params, runs, Option("sim", "dpsgd"))
+    assert "by a few of its steps." in line
 
 
 @pytest.mark.nightly

@@ -13,8 +13,10 @@ from typing import Any, cast
 import numpy as np
 
 from confide.advisor.advice import UNITS, UNKNOWN, Advice, Option, Policies, Wish, advise, cover
+from confide.advisor.forecast import Forecast
 from confide.advisor.page import plain
 from confide.advisor.prices import PRICED, priced, with_wish
+from confide.advisor.rates import BENCHMARKS
 from confide.commands.verify import CERTIFICATE
 from confide.config import jobs
 from confide.config.jobs import Run
@@ -27,7 +29,9 @@ from confide.files.io import read_file, read_object
 from confide.output.escaping import say
 from confide.provenance.terms import read_before, terms
 from confide.report.tables.table import show, table_lines
+from confide.runtime.durations import duration
 from confide.runtime.packaged import program
+from confide.runtime.workflow_log import WorkflowJob
 from confide.specs import NeighboursSpec, Params, RecallSpec
 from confide.specs.files import NeighboursFile, RecallFile
 from confide.train.pools import share_of
@@ -48,6 +52,7 @@ QUALITY = (  # what is read of evaluate.json
     "ppl_unigram_redacted",
 )
 UNTOUCHED = "untouched"  # the method that trains nothing
+STRICTER = " (everything)"  # a dataset with this conservative policy instead of its own
 
 
 def recommend(
@@ -98,7 +103,9 @@ def recommend(
             all_policies += policies
             options += prices
         worth_lines = worths(runs)
-    say(*page(all_policies, advise(options, all_policies, wish), wish, worth_lines))
+        advice = advise(options, all_policies, wish)
+        time_lines = [] if advice.best is None else time_of(params, runs, advice.best)
+    say(*page(all_policies, advice, wish, worth_lines), *time_lines)
 
 
 def protected(params: Params, run: Run) -> bool:
@@ -147,7 +154,7 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
     if policies.private == policies.points:
         return [policies], options
     safe = policies._replace(
-        dataset=f"{policies.dataset} (everything)",
+        dataset=policies.dataset + STRICTER,
         conservative="everything",
         private=policies.points,
     )
@@ -297,6 +304,24 @@ def unigram_of(metrics: dict[str, Any]) -> list[str]:
         larger = math.log(metrics["ppl_unigram"]) / math.log(metrics["ppl"])
         bits = show(metrics["bits_per_character"] * larger)
     return ["–", "–", bits, show(metrics["ppl_unigram_redacted"])]
+
+
+def time_of(params: Params, runs: list[Run], best: Option) -> list[str]:
+    """How long the training takes that is recommended; no line where no row of params.yaml makes
+    one, or nobody knows.
+    """
+    names = (best.dataset.removesuffix(STRICTER), best.method)
+    run = next((run for run in runs if (run.row.dataset, run.row.method) == names), None)
+    if run is None:
+        return []
+    measured = str(BENCHMARKS / f"train/{run.run}.tsv")
+    job = WorkflowJob(rule="train", benchmark=measured, wildcards={"run": run.run})
+    cost = Forecast(params).cost(job)
+    if not cost.is_known:
+        return []
+    time = duration(cost.seconds)
+    how = f"Training {run.name} takes about {time} on this machine, by {cost.source}."
+    return [f"- {how} `confide forecast` says what all takes."]
 
 
 def page(policies: list[Policies], advice: Advice, wish: Wish, worth_lines: list[str]) -> list[str]:
