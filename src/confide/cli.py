@@ -49,6 +49,7 @@ TRACEBACK = "CONFIDE_TRACEBACK"  # set: faults are shown in full
 FOR_OTHERS = ("release", "attest")
 DIVIDED = ("train",)  # stages that several processes can share
 FOLDER = "folder"  # parameter of a command that reads what a run made there
+ARGUMENTS = {str: str, Path: Path, list[Path]: Path}  # types of what may stand without a flag
 INDENT = 17  # columns that the name of a command takes in the list of all
 CALL = re.compile(r"^`[^`]*`: ")  # how a docstring says what to type
 # How the docstring of a command says what a parameter is: `name: words`, up to the next or a gap.
@@ -126,8 +127,8 @@ def passes_on(function: Callable[..., None]) -> bool:
 def add_flags(parser: argparse.ArgumentParser, function: Callable[..., None]) -> None:
     """One flag per parameter: `spec` takes JSON or @file, Path one path, list[Path] several.
 
-    A default, or None among the types, makes a flag optional. A Path, or a list of them, before
-    the * of the signature is an argument without a flag, and may be left out where it has a
+    A default, or None among the types, makes a flag optional. A name, a Path, or a list of them,
+    before the * of the signature is an argument without a flag, and may be left out where it has a
     default.
     """
     hints = typing.get_type_hints(function)
@@ -137,14 +138,15 @@ def add_flags(parser: argparse.ArgumentParser, function: Callable[..., None]) ->
         said = words.get(parameter.name)
         kind = alternatives(hints[parameter.name])[0]
         optional = NoneType in typing.get_args(hints[parameter.name])
-        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and kind in (Path, list[Path]):
-            nargs = None if kind is Path else "+"
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and kind in ARGUMENTS:
+            nargs = "+" if kind == list[Path] else None
             default = None
             if parameter.default is not parameter.empty:
                 nargs = "?"
                 default = parameter.default
                 said = with_default(said, default)
-            parser.add_argument(parameter.name, type=Path, nargs=nargs, default=default, help=said)
+            kind = ARGUMENTS[kind]
+            parser.add_argument(parameter.name, type=kind, nargs=nargs, default=default, help=said)
         elif spec_classes(kind):
             description = inspect.getdoc(kind)
             parser.add_argument(flag, required=not optional, metavar="JSON|@FILE", help=description)

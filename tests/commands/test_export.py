@@ -87,8 +87,10 @@ def test_files_say_their_split_and_how_many_there_are(
 
 
 def test_what_cannot_be_written_leaves_nothing(folder: Path) -> None:
-    with pytest.raises(InputError, match="corpus = 'nosuch': is no corpus of params.yaml: public"):
+    with pytest.raises(InputError, match="'nosuch': is no corpus of params.yaml: there are public"):
         export("nosuch", output=Path("shards"))
+    with pytest.raises(InputError, match=r"did you mean talks\?"):
+        export("talk", output=Path("shards"))
     write_jsonl(Path("talks.jsonl"), [*TALKS, {"words": "no text"}])
     with pytest.raises(InputError, match=r"talks\.jsonl"):
         export("talks", output=Path("shards"))

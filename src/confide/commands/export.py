@@ -8,6 +8,7 @@ known secrets stand in the shards as they stand in the corpus.
 from pathlib import Path
 from typing import Any
 
+from confide.config.layers import meant
 from confide.config.params import load
 from confide.corpora import READERS
 from confide.corpora.lines import AUTOMATIC
@@ -27,15 +28,16 @@ def export(corpus: str, *, output: Path) -> None:
     corpus: its name in params.yaml.
     output: the new folder.
 
-    Columns: text; doc, author and domain, null where nothing is said; spans, the known secrets, as
-    records of start, end and label. InputError for a corpus of conversations that a chat template
-    writes, and where the folder is there.
+    Its columns are text; doc, author and domain, null where nothing is said; spans, the known
+    secrets, as records of start, end and label. InputError for a corpus of conversations that a
+    chat template writes, and where the folder is there.
     """
     if output.exists():
         raise InputError("exists, and is not overwritten", file=output)
     params = load()
     if corpus not in params.corpora:
-        message = f"is no corpus of params.yaml: {', '.join(params.corpora)}"
+        hint = meant(corpus, params.corpora) or f"there are {', '.join(params.corpora)}"
+        message = f"is no corpus of params.yaml: {hint}"
         raise InputError(message, key="corpus", value=corpus)
     spec = params.corpora[corpus]
     archive = getattr(spec, "archive", None)
