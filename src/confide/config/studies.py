@@ -157,6 +157,7 @@ def ranked(params: Params, run: Run) -> RankedRun:
         attacks=row.attacks,
         trajectory=row.trajectory,
         covered=is_covered(params, row),
+        filled=params.datasets[row.dataset].fill,
         **look(row),
     )
 

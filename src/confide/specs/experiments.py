@@ -62,6 +62,7 @@ class RankedRun(ReportRun):
     """A run that may stand in a leaderboard."""
 
     covered: bool = False  # its policy is a cover, which stands in for one that misses
+    filled: bool = False  # exact updates read made-up values in place of masks
 
 
 class PanelSpec(Spec):

@@ -448,6 +448,7 @@ class RowOfPanel(File):
     dedup: bool
     redact: bool
     covered: bool
+    filled: bool
     seeds: list[Count]
     claims: ClaimsOfRow | None  # None: no run counts
     runs: list[SeedOfRow]

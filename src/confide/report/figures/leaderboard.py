@@ -35,7 +35,7 @@ EDGES = 0.75  # of a panel, above and below
 SHORT = {CAUGHT: "found", MISSED: "missed", RECORD: "record"}
 ALONE = {OURS_ALONE: ("ours alone", OURS), PAPERS_ALONE: ("theirs alone", PAPERS)}
 VERDICTS = (1.01, 1.16)  # columns beside a panel, in its widths
-COPIES = "left"  # fill of a marker behind a cover where copies stay
+COPIES = "left"  # fill of a marker of ours where copies stay
 
 
 def leaderboard(spec: LeaderboardSpec, cells: list[Cell]) -> style.Drawing:
@@ -58,12 +58,12 @@ def leaderboard(spec: LeaderboardSpec, cells: list[Cell]) -> style.Drawing:
     missing = sum(panel_missing(cells, study) for study in spec.panels)
     caption = (
         "Of the models that certify the claim, the best of the papers' methods (hollow, orange) "
-        "and the best of ours, behind a cover (filled, blue); further left is better. Lines: a "
-        "secret that the policy finds, one that it misses, and any record, each with an ε of at "
-        "most that. Whiskers: 95 % over seeds. Percentages: how many more bits ours "
-        "take than theirs (−: fewer), by all tokens and by public ones alone; coloured where that "
-        "is significant, over seeds and corrected for the number of tests. Claims rest on "
-        "different conditions, which the table names."
+        "and the best of ours, behind a cover or with made-up values in place of masks (filled, "
+        "blue; half: copies stay); further left is better. Lines: a secret that the policy finds, "
+        "one that it misses, and any record, each with an ε of at most that. Whiskers: 95 % over "
+        "seeds. Percentages: how many more bits ours take than theirs (−: fewer), by all tokens "
+        "and by public ones alone; coloured where that is significant, over seeds and corrected "
+        "for the number of tests. Claims rest on different conditions, which the table names."
     )
     if missing:
         caption += f" So far: {missing} runs are missing."
@@ -136,13 +136,13 @@ def _ahead(cell: Cell) -> tuple[str, str]:
 
 
 def _side(entry: Entry) -> str:
-    return OURS if entry.covered else PAPERS
+    return OURS if entry.is_ours else PAPERS
 
 
 def _marker(entry: Entry) -> dict[str, Any]:
-    """Of the method's shape: filled behind a cover, half where copies stay, hollow elsewhere."""
+    """Of the method's shape: hollow, or of ours filled, half where copies stay."""
     fill = "none"
-    if entry.covered:
+    if entry.is_ours:
         fill = "full" if entry.dedup else COPIES
     return {
         "color": _side(entry),
@@ -156,5 +156,5 @@ def _marker(entry: Entry) -> dict[str, Any]:
 def _legend(cells: Iterable[Cell]) -> list[Artist]:
     """The rows that are the best of a side somewhere: theirs first."""
     entries = [entry for cell in cells for entry in (cell.papers, cell.ours) if entry is not None]
-    entries.sort(key=lambda entry: (entry.covered, entry.label))
+    entries.sort(key=lambda entry: (entry.is_ours, entry.label))
     return [style.entry(entry.label, linestyle="", **_marker(entry)) for entry in entries]

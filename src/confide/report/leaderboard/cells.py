@@ -81,8 +81,8 @@ def compare(
 ) -> Cell:
     """One cell, before the number of tests is known."""
     stand = standing(rows, secret, epsilon)
-    papers = [row for row in stand if not row.covered]
-    ours = [row for row in stand if row.covered]
+    papers = [row for row in stand if not row.is_ours]
+    ours = [row for row in stand if row.is_ours]
     best_paper = best(papers, tokens)
     best_own = best(ours, tokens)
     cell = Cell(

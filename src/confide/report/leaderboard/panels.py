@@ -24,7 +24,9 @@ PUBLIC = "public tokens"
 UNITS = {ALL: "bits per character", PUBLIC: "bits per token"}  # by what is predicted
 PASSES = "passes"  # over the training text
 FILES = ("certificate", "evaluate")  # of a run, beside its attacks
-ROW = ("name", "method", "dataset", "variant", "gamma", "dedup", "redact", "covered")  # of a run
+ROW = (  # of a run
+    "name", "method", "dataset", "variant", "gamma", "dedup", "redact", "covered", "filled",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Entry:
     dedup: bool
     redact: bool
     covered: bool
+    filled: bool
     seeds: tuple[int, ...]
     claims: dict[str, Claimed]
     outcomes: dict[int, str]
@@ -59,9 +62,16 @@ class Entry:
         return [seed for seed, outcome in self.outcomes.items() if outcome in OUT]
 
     @property
+    def is_ours(self) -> bool:
+        """Whether it has what none of the papers has: a cover, or made-up values."""
+        return self.covered or self.filled
+
+    @property
     def label(self) -> str:
-        """What tables call it."""
+        """What tables call it; that values are made up, where no cover is."""
         label = look(self.method).label
+        if self.filled and not self.covered:
+            label += ", made-up values"
         if self.covered and not METHODS[self.method].needs_cover:
             label += " behind a cover"
         if self.covered and self.dedup:
