@@ -299,7 +299,11 @@ def test_a_leaderboard_names_winners_and_losers(written):
     assert found["study1", MISSED, 1.0]["verdict"] == ONE_SEED
     assert text.count("All rows read the training text 8 times.") == 2
     assert "Missing" not in text and "so far" not in text and "audit speaks" not in text
-    assert "| the cover hides" not in text and "theirs: nothing more; ours: the cover hides" in text
+    said = "\n".join(line for line in text.splitlines() if line.startswith("- missed"))
+    for label in ("DP-SGD", "JFT behind a cover, deduplicated"):
+        assert said.count(f"- missed, {label} (ε ") == 2
+    assert "(ε 1, 3): nothing more" in said and "(ε 1, 3): the cover hides it" in said
+    assert "| missed | 1 | DP-SGD | " in text
     for name in ("leaderboard.png", "leaderboard.svg", "rows.csv"):
         assert (written.root / "out" / name).stat().st_size > 1000
     written.make("again")

@@ -23,7 +23,7 @@ from confide.report.leaderboard.cells import (
     worth,
 )
 from confide.report.leaderboard.panels import ALL, PUBLIC, UNITS, Entry
-from confide.report.leaderboard.standing import CAUGHT, MISSED, RECORD
+from confide.report.leaderboard.standing import CELLS
 from confide.report.seeds import over_seeds
 from confide.specs import LeaderboardSpec
 
@@ -32,7 +32,6 @@ PAPERS = "#d55e00"
 COLUMNS = 2
 LINE = 0.2  # inches of a comparison
 EDGES = 0.75  # of a panel, above and below
-SHORT = {CAUGHT: "found", MISSED: "missed", RECORD: "record"}
 ALONE = {OURS_ALONE: ("ours alone", OURS), PAPERS_ALONE: ("theirs alone", PAPERS)}
 VERDICTS = (1.01, 1.16)  # columns beside a panel, in its widths
 COPIES = "left"  # fill of a marker of ours where copies stay
@@ -63,7 +62,8 @@ def leaderboard(spec: LeaderboardSpec, cells: list[Cell]) -> style.Drawing:
         "one that it misses, and any record, each with an ε of at most that. Whiskers: 95 % over "
         "seeds. Percentages: how many more bits ours take than theirs (−: fewer), by all tokens "
         "and by public ones alone; coloured where that is significant, over seeds and corrected "
-        "for the number of tests. Claims rest on different conditions, which the table names."
+        "for the number of tests. Claims rest on different conditions, which are named below the "
+        "tables."
     )
     if missing:
         caption += f" So far: {missing} runs are missing."
@@ -82,7 +82,7 @@ def _panel(axes: Axes, cells: list[Cell], by_public: list[Cell], *, named: bool)
         _verdicts(axes, (cell, again), place)
     for column, words in zip(VERDICTS, ("all", "public"), strict=True):
         _at_edge(axes, column, 1.0, words, style.FAINT)
-    labels = [f"{SHORT[cell.secret]}, ε {cell.epsilon:g}" for cell in cells]
+    labels = [f"{CELLS[cell.secret]}, ε {cell.epsilon:g}" for cell in cells]
     axes.set_yticks(places, labels if named else [""] * len(cells))
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)

@@ -1,11 +1,12 @@
 """A leaderboard as tables and as a page: comparisons, and rows of the sample sheet."""
 
 from collections.abc import Iterable
+from itertools import chain
 
 from confide.output import templates
 from confide.report.figures.style import Drawing
 from confide.report.leaderboard.cells import Cell, of_panel
-from confide.report.leaderboard.panels import ALL, BESIDE, PASSES, PUBLIC, UNITS, Entry
+from confide.report.leaderboard.panels import ALL, BESIDE, PASSES, UNITS, Entry
 from confide.report.leaderboard.standing import CELLS
 from confide.report.seeds import Estimate, over_seeds
 from confide.report.tables.table import Row, show
@@ -103,9 +104,8 @@ def markdown(
     values = {
         "heading": figure.heading,
         "caption": figure.caption,
-        "cells": CELLS,
+        "words": CELLS,
         "all": ALL,
-        "public": PUBLIC,
         "units": UNITS,
         "panels": {
             title: {
@@ -119,7 +119,8 @@ def markdown(
         "verdict": verdict,
         "difference": difference,
         "rests": rests,
-        "side": side,
+        "called": called,
+        "bits": bits,
         "beside": beside,
     }
     return templates.filled(__file__, values)
@@ -130,16 +131,19 @@ def verdict(cell: Cell) -> str:
     return f"{cell.verdict}, so far" if cell.missing else cell.verdict
 
 
-def side(cell: Cell, entry: Entry | None) -> str:
-    """A row's name, what it claims, and its bits."""
+def called(entry: Entry | None) -> str:
+    """A row's name."""
+    return "–" if entry is None else entry.label
+
+
+def bits(cell: Cell, entry: Entry | None) -> str:
+    """What a row takes, with half its interval over seeds."""
     if entry is None:
         return "–"
     each = list(entry.bits(cell.tokens).values())
     estimate = over_seeds(each)
     half = estimate.high - estimate.value
-    spread = f" ± {half:.2g}" if len(each) > 1 else ""
-    epsilon = show(entry.claims[cell.secret].epsilon)
-    return f"{entry.label} (ε {epsilon}): {estimate.value:.3f}{spread}"
+    return f"{estimate.value:.3f}" + (f" ± {half:.2g}" if len(each) > 1 else "")
 
 
 def difference(cell: Cell) -> str:
@@ -151,14 +155,22 @@ def difference(cell: Cell) -> str:
     return f"{value:+.3f}{interval}"
 
 
-def rests(cell: Cell) -> str:
-    """On what the claims of both sides rest."""
-    words = {
-        name: entry.claims[cell.secret].rests
-        for name, entry in (("theirs", cell.papers), ("ours", cell.ours))
-        if entry is not None
+def rests(panel: dict[str, list[Cell]]) -> dict[str, str]:
+    """On what the claims of the rows in a panel's cells rest, by what is protected and the rows,
+    with what they claim.
+    """
+    claims: dict[tuple[str, str, str], dict[str, None]] = {}
+    order = list(CELLS)
+    for cell in sorted(chain(*panel.values()), key=lambda cell: order.index(cell.secret)):
+        for entry in (cell.papers, cell.ours):
+            if entry is not None:
+                claim = entry.claims[cell.secret]
+                said = (cell.secret, entry.label, claim.rests)
+                claims.setdefault(said, {})[show(claim.epsilon)] = None
+    return {
+        f"{CELLS[secret]}, {label} (ε {', '.join(epsilons)})": on
+        for (secret, label, on), epsilons in claims.items()
     }
-    return "; ".join(f"{name}: {on}" for name, on in words.items()) or "–"
 
 
 def passes(entries: Iterable[Entry]) -> str:

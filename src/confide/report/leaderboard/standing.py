@@ -26,10 +26,10 @@ from confide.report.tables.table import show
 CAUGHT = "caught"
 MISSED = "missed"
 RECORD = "record"
-CELLS = {  # what is protected
-    CAUGHT: "a secret that the policy finds",
-    MISSED: "a secret that the policy misses",
-    RECORD: "any record",
+CELLS = {  # what is protected, in a word: a secret that the policy finds or misses, any record
+    CAUGHT: "found",
+    MISSED: "missed",
+    RECORD: "record",
 }
 BY_BOTH = "secret_missed_by_both"
 RELATION = "replace_one"
