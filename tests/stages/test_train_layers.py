@@ -1,5 +1,7 @@
 """Noised updates of some layers alone: chosen by the exact phase, the others left as they are."""
 
+from collections.abc import Iterator
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -65,14 +67,21 @@ def test_noised_updates_move_what_the_exact_phase_moved_most(
     assert released[0] == released[1]
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_the_clip_norm_is_of_chosen_layers_alone(model: str) -> None:
-    """Against a loop over examples in float64."""
+def every_choice(model: str) -> Iterator[tuple[str, ...]]:
+    """All ways to choose one or two layers."""
+    names = list(layers_of(build(MODELS[model], 20, bos=1)))
+    return chain.from_iterable(combinations(names, count) for count in (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("model", "inner"), [(model, inner) for model in MODELS for inner in every_choice(model)]
+)
+def test_the_clip_norm_is_of_chosen_layers_alone(model: str, inner: tuple[str, ...]) -> None:
+    """Against a loop over examples in float64, whichever layers these are."""
     torch.manual_seed(0)
     network = build(MODELS[model], 20, bos=1).double()
     layers = layers_of(network)
-    choice = NoisyLayers(network, 2)
-    inner = list(layers)[1:3]
+    choice = NoisyLayers(network, len(inner))
     with torch.no_grad():
         for name in inner:
             for weight in layers[name]:

@@ -134,7 +134,8 @@ class PerExampleClipper:
         self.outside: list[Record] = []  # the same, while a block is recomputed
         self.recording = False
         self.blocks: list[Block] = getattr(model, "blocks_recomputed", [])
-        self.entrances: list[Tensor] = []  # what blocks read, where nothing before is trained
+        # what blocks and heads read, where nothing before is trained
+        self.entrances: list[Tensor] = []
         self.batch = 0  # examples of a pass
         self.uses: dict[nn.Parameter, list[Use]] = {}  # of weights that are read several times
         self.left: Counter[nn.Parameter] = Counter()  # how many uses have no gradient yet
@@ -153,6 +154,8 @@ class PerExampleClipper:
                     if weight.requires_grad
                 }
                 self.hooks.append(module.register_forward_hook(self._record, with_kwargs=True))
+                if isinstance(module, Recurrent | Head):
+                    self.hooks.append(module.register_forward_pre_hook(self._reach))
         kinds = {parameter.dtype for parameter in self.parameters}
         if len(kinds) != 1 or not kinds <= {torch.float32, torch.float64}:
             raise InputError(
@@ -170,6 +173,17 @@ class PerExampleClipper:
         return flat, [
             piece.view_as(parameter) for piece, parameter in zip(pieces, self.moved, strict=True)
         ]
+
+    def _reach(self, module: Layer, inputs: tuple[Tensor, ...]) -> None:
+        """Let autograd go to what a layer reads, from whose gradient that of its weight follows.
+
+        It would not, where nothing before is trained.
+        """
+        if not self.recording or inputs[0].requires_grad:
+            return
+        inputs[0].requires_grad_()
+        if isinstance(module, Head):
+            self.entrances.append(inputs[0])
 
     def _record(
         self,
