@@ -1,5 +1,5 @@
-"""Write docs/results.md, and the tables of docs/cover.md and docs/synthetic.md, from the results of
-studies, so that no number there is typed.
+"""Write docs/results.md, and the tables of docs/correlated.md, docs/cover.md and docs/synthetic.md,
+from the results of studies, so that no number there is typed.
 
     python tools/results_page.py [--results FOLDER]
 
@@ -27,9 +27,11 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs/results"
 PAGES = {
     "results.md.jinja": ROOT / "docs/results.md",
+    "correlated.md.jinja": ROOT / "docs/correlated.md",
     "cover.md.jinja": ROOT / "docs/cover.md",
     "synthetic.md.jinja": ROOT / "docs/synthetic.md",
 }
+RANKED = KEPT / "leaderboard"  # panels that tools/leaderboard_page.py keeps
 ROW = ("name", "method", "gamma", "seed")
 DATES = KEPT / "dates.csv"
 CLAIMS = KEPT / "claims.csv"
@@ -101,6 +103,17 @@ class Results:
             raise SystemExit(f"{study}: {names[0]} and {names[1]} have different seeds")
         pairs = [{column: value - second[seed]} for seed, value in first.items()]
         return cell(pairs, column)
+
+    def ahead(self, panel: str, names: tuple[str, str], key: str) -> str:
+        """The same of two rows of a leaderboard's panel, of the numbers that it keeps of runs."""
+        rows = json.loads((RANKED / f"{panel}.json").read_text())["rows"]
+        first, second = (
+            {run["seed"]: run["numbers"][key] for run in row["runs"]}
+            for name in names
+            for row in rows
+            if row["name"] == name
+        )
+        return cell([{key: value - second[seed]} for seed, value in first.items()], key)
 
     def by_seed(
         self, study: str, name: str, gamma: float | None, column: str
