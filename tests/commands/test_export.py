@@ -86,6 +86,21 @@ def test_files_say_their_split_and_how_many_there_are(
     assert groups == [2, 2, 1]
 
 
+def test_a_split_without_documents_stays_so(folder: Path) -> None:
+    write_jsonl(Path("talks.jsonl"), [row | {"split": "train"} for row in TALKS])
+    export("talks", output=Path("shards"))
+    assert len(list(Path("shards").iterdir())) == 3
+    found = read_back(Path("shards"))
+    assert [len(found[split]) for split in SPLITS] == [len(TALKS), 0, 0]
+
+
+def test_what_is_printed_reads_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    export("talks", output=Path("shards"))
+    corpora = yaml.safe_load(capsys.readouterr().out.splitlines()[-1])
+    spec = TableSpec(**corpora["shards"])
+    assert {record.author for record in READERS["table"](spec, None)} == {"a0", "a1", "a2", None}
+
+
 def test_what_cannot_be_written_leaves_nothing(folder: Path) -> None:
     with pytest.raises(InputError, match="'nosuch': is no corpus of params.yaml: there are public"):
         export("nosuch", output=Path("shards"))
@@ -95,6 +110,12 @@ def test_what_cannot_be_written_leaves_nothing(folder: Path) -> None:
     with pytest.raises(InputError, match=r"talks\.jsonl"):
         export("talks", output=Path("shards"))
     assert not Path("shards").exists() and not list(folder.glob(".shards*"))
+    write_jsonl(Path("talks.jsonl"), [*TALKS, {"text": "a", "author": ""}])
+    with pytest.raises(InputError, match="has an author or a domain without a name"):
+        export("talks", output=Path("shards"))
+    write_jsonl(Path("talks.jsonl"), [{"synthetic": {}}, *TALKS])
+    with pytest.raises(InputError, match="holds texts that a certified model wrote"):
+        export("talks", output=Path("shards"))
     Path("shards").mkdir()
     with pytest.raises(InputError, match="exists, and is not overwritten"):
         export("sim", output=Path("shards"))

@@ -188,6 +188,17 @@ def test_what_reads_other_tokens_is_refused(
         check(given, None)
 
 
+@pytest.mark.parametrize("state", ["noise", "published"])
+def test_private_states_that_pass_on_gradients_of_all_tokens_are_refused(state: str) -> None:
+    given = chats()
+    given["datasets"]["talks"] |= {"learn": "assistant"}
+    given["recipes"]["other"] = given["recipes"]["quick"] | {"private_state": state}
+    row = {"dataset": "talks", "model": "lstm", "method": "selective", "recipe": "other"}
+    given["runs"]["talks"] = row | {"privacy": "eps3", "dedup": False}
+    with pytest.raises(InputError, match="its private states pass on gradients of all tokens"):
+        check(given, None)
+
+
 def test_other_corpora_have_no_turns() -> None:
     given = chats()
     name = next(iter(given["datasets"]))

@@ -11,7 +11,7 @@ from typing import Any
 from confide.config.layers import meant
 from confide.config.params import load
 from confide.corpora import READERS
-from confide.corpora.lines import AUTOMATIC
+from confide.corpora.lines import AUTOMATIC, is_synthetic
 from confide.corpora.table_files import PARQUET
 from confide.errors import InputError
 from confide.files.io import atomic_folder
@@ -23,14 +23,16 @@ SHARD = 16  # row groups of a shard
 
 
 def export(corpus: str, *, output: Path) -> None:
-    """Write the documents of each split, in their order, as SPLIT-00000-of-00002.parquet.
+    """Write the documents of each split, in their order, as SPLIT-00000-of-00002.parquet; of a
+    split that has none an empty file, so that no other one is divided.
 
     corpus: its name in params.yaml.
     output: the new folder.
 
     Its columns are text; doc, author and domain, null where nothing is said; spans, the known
     secrets, as records of start, end and label. InputError for a corpus of conversations that a
-    chat template writes, and where the folder is there.
+    chat template writes, for texts that a certified model wrote, for empty names, and where the
+    folder is there.
     """
     if output.exists():
         raise InputError("exists, and is not overwritten", file=output)
@@ -40,19 +42,32 @@ def export(corpus: str, *, output: Path) -> None:
         message = f"is no corpus of params.yaml: {hint}"
         raise InputError(message, key="corpus", value=corpus)
     spec = params.corpora[corpus]
+    if is_synthetic(Path(getattr(spec, "path", ""))):
+        message = "holds texts that a certified model wrote: their file says so, a table would not"
+        raise InputError(message, key="corpus", value=corpus)
     archive = getattr(spec, "archive", None)
     raw = None if archive is None else Path("data/raw", f"{archive}.jsonl")
     with atomic_folder(output) as folder:
         shards: dict[SplitName, Shards] = {split: Shards(folder, split) for split in SPLITS}
         for record in READERS[spec.reader](spec, raw):
-            if record.answers is not None:
-                message = "is of conversations, whose file other tools read as it is"
-                raise InputError(message, key="corpus", value=corpus)
+            if (why := refusal(record)) is not None:
+                raise InputError(why, key="corpus", value=corpus)
             shards[record.split].add(record)
         for written in shards.values():
             written.close()
     counts = [f"{split} {shards[split].documents:,}" for split in SPLITS]
-    say(f"{output}: {', '.join(counts)} documents")
+    say(f"{output}: {', '.join(counts)} documents. To read them, under corpora of params.yaml:")
+    names = ", ".join(f"{name}: {name}" for name in ("doc", "author", "domain", "spans"))
+    say(f"  {output.name}: {{ reader: table, path: {output}, {names} }}")
+
+
+def refusal(record: Record) -> str | None:
+    """Why a document cannot be a row; None if it can."""
+    if record.answers is not None:
+        return "is of conversations, whose file other tools read as it is"
+    if "" in (record.author, record.domain):
+        return "has an author or a domain without a name, which a table takes for none"
+    return None
 
 
 class Shards:
@@ -98,7 +113,7 @@ class Shards:
 
     def close(self) -> None:
         """Write what is left, and give the files the names that say how many there are."""
-        if self.rows:
+        if self.rows or not self.files:
             self.flush()
         self.end()
         for number, file in enumerate(self.files):

@@ -320,7 +320,8 @@ def time_of(params: Params, runs: list[Run], best: Option) -> list[str]:
     if not cost.is_known:
         return []
     time = duration(cost.seconds)
-    how = f"Training {run.name} takes about {time} on this machine, by {cost.source}."
+    other = ", with its own conservative policy," if best.dataset.endswith(STRICTER) else ""
+    how = f"Training {run.name}{other} takes about {time} on this machine, by {cost.source}."
     return [f"- {how} `confide forecast` says what all takes."]
 
 

@@ -226,7 +226,7 @@ def judged(
     begins = np.array([piece[:1].isspace() for piece in pieces(tokenizer)])
     characters = sum(map(len, tested.strings))
     # where some tokens alone are learnt, their characters are not known by themselves
-    whole = tested.view.learned is None and characters > 0
+    whole = tested.view.scores_all(tested.points) and characters > 0
     return {
         "texts": len(text.points),
         "ppl": perplexity(scores.loss),

@@ -31,6 +31,8 @@ def scores_all(steps: Iterable[Step], pack: int | None) -> str | None:
         return "chunks have no turns (pack)"
     if any(step.weighing != "none" for step in steps):
         return "this method weighs the gradients of public and of private tokens apart"
+    if any(step.state in ("noise", "published") for step in steps):
+        return "its private states pass on gradients of all tokens"
     if any(step.regulariser != "none" for step in steps):
         return "its regulariser reads whole points"
     return None
