@@ -56,7 +56,7 @@ def test_what_training_takes_is_told_where_a_row_makes_it(built, monkeypatch):
     assert "by what it took here before." in line
     (other,) = time_of(params, runs, Option("sim (everything)", "dpsgd"))
     assert other.startswith("- Training dpsgd, with its own conservative policy, takes about")
-    assert time_of(params, runs, Option("sim", "redacted")) == []
+    assert time_of(params, runs, Option("sim", "schedule")) == []
     monkeypatch.setattr(forecast, "measured", lambda folder: {})
     (line,) = time_of(params, runs, Option("sim", "dpsgd"))
     assert "by a few of its steps." in line

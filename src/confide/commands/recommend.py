@@ -13,7 +13,6 @@ from typing import Any, cast
 import numpy as np
 
 from confide.advisor.advice import UNITS, UNKNOWN, Advice, Option, Policies, Wish, advise, cover
-from confide.advisor.forecast import Forecast
 from confide.advisor.page import plain
 from confide.advisor.prices import PRICED, priced, with_wish
 from confide.advisor.rates import BENCHMARKS
@@ -310,6 +309,8 @@ def time_of(params: Params, runs: list[Run], best: Option) -> list[str]:
     """How long the training takes that is recommended; no line where no row of params.yaml makes
     one, or nobody knows.
     """
+    from confide.advisor.forecast import Forecast  # which loads torch
+
     names = (best.dataset.removesuffix(STRICTER), best.method)
     run = next((run for run in runs if (run.row.dataset, run.row.method) == names), None)
     if run is None:
