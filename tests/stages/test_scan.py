@@ -188,7 +188,9 @@ def test_what_stands_in_a_published_file_is_still_looked_for_elsewhere(study):
 
 
 def test_shorter_secrets_on_demand(study):
-    with pytest.raises(Failure, match=r"log.txt: \d hits \(number\)"):
+    # the name of the test's own folder may hold two digits that are a secret
+    file = r"(log\.txt|its name holds a secret\))"
+    with pytest.raises(Failure, match=rf"{file}: \d hits \(number\)"):
         scan(ScanSpec(min_length=2), **study)
 
 
