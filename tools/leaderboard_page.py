@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from results_page import read, write
+from results_page import RANKED, read, write
 
 from confide.config import studies
 from confide.config.params import FILE, Params, load
@@ -28,7 +28,7 @@ from confide.stages.leaderboard import leaderboard
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/leaderboard.md"
 FIGURES = ROOT / "docs/figures"
-KEPT = ROOT / "docs/results/leaderboard"
+KEPT = RANKED
 DATES = "dates.csv"
 TRIALS = "tuning.csv"
 BOARDS = {

@@ -99,21 +99,16 @@ class Results:
             self.by_seed(study, name, gamma, column)
             for name, gamma in zip(names, gammas, strict=True)
         )
-        if first.keys() != second.keys():
-            raise SystemExit(f"{study}: {names[0]} and {names[1]} have different seeds")
-        pairs = [{column: value - second[seed]} for seed, value in first.items()]
-        return cell(pairs, column)
+        return paired(study, names, first, second)
 
-    def ahead(self, panel: str, names: tuple[str, str], key: str) -> str:
+    def ahead(self, panel: str, names: tuple[str, str], number: str) -> str:
         """The same of two rows of a leaderboard's panel, of the numbers that it keeps of runs."""
         rows = json.loads((RANKED / f"{panel}.json").read_text())["rows"]
-        first, second = (
-            {run["seed"]: run["numbers"][key] for run in row["runs"]}
-            for name in names
+        by_name = {
+            row["name"]: {run["seed"]: run["numbers"][number] for run in row["runs"]}
             for row in rows
-            if row["name"] == name
-        )
-        return cell([{key: value - second[seed]} for seed, value in first.items()], key)
+        }
+        return paired(panel, names, *(by_name[name] for name in names))
 
     def by_seed(
         self, study: str, name: str, gamma: float | None, column: str
@@ -216,6 +211,19 @@ class Results:
             made = self.made(kept.stem).with_name("summary.json")
             if made.is_file():
                 kept.write_text(metrics(made))
+
+
+def paired(
+    source: str, names: tuple[str, str], first: dict[float, float], second: dict[float, float]
+) -> str:
+    """Mean difference of two rows' numbers by seed, with the half width of its 95 % interval.
+
+    SystemExit where a seed has no pair.
+    """
+    if first.keys() != second.keys():
+        raise SystemExit(f"{source}: {names[0]} and {names[1]} have different seeds")
+    pairs = [{"difference": value - second[seed]} for seed, value in first.items()]
+    return cell(pairs, "difference")
 
 
 def metrics(summary: Path) -> str:

@@ -33,7 +33,7 @@ from confide.advisor.rates import (
 from confide.advisor.rehearsal import CHARACTERS, Rehearsal, Text, rehearse
 from confide.config import jobs
 from confide.config.jobs import Run
-from confide.corpora import READERS
+from confide.corpora import READERS, raw_file
 from confide.data.partition_files import load_partition
 from confide.errors import InputError
 from confide.runtime.workflow_log import WorkflowJob
@@ -263,8 +263,7 @@ def parted(run: Run) -> Text | None:
 def surveyed(spec: SplitSpec) -> Text | None:
     """How much text a corpus has, by its first documents; None where it is not there yet."""
     corpus = spec.corpus
-    archive = getattr(corpus, "archive", None)
-    raw = None if archive is None else Path("data/raw", f"{archive}.jsonl")
+    raw = raw_file(corpus)
     lengths: dict[str, list[int]] = {split: [] for split in SPLITS}  # of points, in characters
     size = 0
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from confide.config.layers import meant
 from confide.config.params import load
-from confide.corpora import READERS
+from confide.corpora import READERS, raw_file
 from confide.corpora.lines import AUTOMATIC, is_synthetic
 from confide.corpora.table_files import PARQUET
 from confide.errors import InputError
@@ -45,11 +45,9 @@ def export(corpus: str, *, output: Path) -> None:
     if is_synthetic(Path(getattr(spec, "path", ""))):
         message = "holds texts that a certified model wrote: their file says so, a table would not"
         raise InputError(message, key="corpus", value=corpus)
-    archive = getattr(spec, "archive", None)
-    raw = None if archive is None else Path("data/raw", f"{archive}.jsonl")
     with atomic_folder(output) as folder:
         shards: dict[SplitName, Shards] = {split: Shards(folder, split) for split in SPLITS}
-        for record in READERS[spec.reader](spec, raw):
+        for record in READERS[spec.reader](spec, raw_file(spec)):
             if (why := refusal(record)) is not None:
                 raise InputError(why, key="corpus", value=corpus)
             shards[record.split].add(record)

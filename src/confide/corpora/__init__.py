@@ -4,6 +4,7 @@ Each takes (spec, raw) and gives records, in the order of the splits where these
 """
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from confide.corpora import (
     dialog_files,
@@ -19,6 +20,7 @@ from confide.corpora import (
     wikitext,
 )
 from confide.corpora.simulated import authors, customersim
+from confide.specs import CorpusSpec
 from confide.types import Record
 
 READERS: dict[str, Callable[..., Iterator[Record]]] = {
@@ -37,3 +39,9 @@ READERS: dict[str, Callable[..., Iterator[Record]]] = {
     "treebank": treebank.read,
     "wikitext": wikitext.read,
 }
+
+
+def raw_file(spec: CorpusSpec) -> Path | None:
+    """Where the workflow unpacks the archive of a corpus; None of a corpus without one."""
+    archive = getattr(spec, "archive", None)
+    return None if archive is None else Path("data/raw", f"{archive}.jsonl")
