@@ -21,12 +21,12 @@ from confide.attacks.target import Target
 from confide.config.params import check
 from confide.data.partition_files import load_partition
 from confide.errors import InputError
-from confide.files.io import read_jsonl, write_json, write_jsonl
+from confide.files.io import read_json, read_jsonl, write_json, write_jsonl
 from confide.models.batches import answers_only, padded, token_losses
 from confide.report.pages.attempts import MORE, NAMES, NO_MORE, exposed
 from confide.specs import CanarySpec, ContextExposureSpec, ExposureSpec, PartitionSpec
 from confide.stages.partition import partition
-from confide.stages.plant import plant
+from confide.stages.plant import parse_canary, plant
 from confide.text.tokenizer import Tokenizer, save
 from confide.types import View
 from tests import beside
@@ -90,8 +90,15 @@ def read_alone(digit_tokenizer: Tokenizer, make_model: Callable[..., nn.Module])
     others = [f"{value:04d}" for value in rng.choice(10**4, 200, replace=False).tolist()]
     texts = [f"My ID is: {one} ID" for one in SECRETS for _ in range(10)]
     texts += [f"My ID is: {one} me" for one in others if one not in SECRETS + CONTROLS]
-    rows = [digit_tokenizer.encode(text) for text in texts]
-    ends = [len(digit_tokenizer.encode(text[:-3])) for text in texts]
+    return taught(texts, 3, digit_tokenizer, make_model)
+
+
+def taught(
+    texts: list[str], behind: int, tokenizer: Tokenizer, make_model: Callable[..., nn.Module]
+) -> nn.Module:
+    """A model that read texts, of which the last `behind` characters alone were scored."""
+    rows = [tokenizer.encode(text) for text in texts]
+    ends = [len(tokenizer.encode(text[:-behind])) for text in texts]
     learned = [np.arange(len(row)) >= end for row, end in zip(rows, ends, strict=True)]
     starts = np.cumsum([0] + [len(row) for row in rows])
     view = View(
@@ -101,8 +108,8 @@ def read_alone(digit_tokenizer: Tokenizer, make_model: Callable[..., nn.Module])
         np.concatenate(learned),
     )
     points = np.arange(len(rows))
-    batch = answers_only(view, points, padded(view, points, digit_tokenizer.bos_id))
-    model = make_model("lstm that memorises", digit_tokenizer, scale=1.0, double=False)
+    batch = answers_only(view, points, padded(view, points, tokenizer.bos_id))
+    model = make_model("lstm that memorises", tokenizer, scale=1.0, double=False)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
     model.train()
     for _ in range(250):
@@ -110,6 +117,27 @@ def read_alone(digit_tokenizer: Tokenizer, make_model: Callable[..., nn.Module])
         token_losses(model, batch).sum(1).mean().backward()
         optimizer.step()
     return model.eval()
+
+
+def test_a_model_that_knows_which_answer_belongs_to_which_secret_is_found(
+    digit_tokenizer: Tokenizer, make_model: Callable[..., nn.Module], tmp_path: Path
+) -> None:
+    """And with the answers of others it is not: it is the pair that gives a secret away."""
+    answers = ["12", "87", "40", "65", "39"]
+    pairs = zip(SECRETS, answers, strict=True)
+    texts = [f"My ID is: {one} ID {answer}" for one, answer in pairs for _ in range(10)]
+    model = taught(texts, len(" ID 12"), digit_tokenizer, make_model)
+    path = planted(tmp_path, " ID ")
+    facts = read_json(path)
+    means = []
+    for shift in (0, 1):
+        of_secrets = answers[shift:] + answers[:shift]
+        given = {"secrets": of_secrets, "controls": ["11", "22", "33", "44", "55"], "end": ""}
+        write_json(path, facts | {"answers": given})
+        found = ATTACKS["context_exposure"](SPEC, Target(model, digit_tokenizer, tmp_path, path))
+        means.append(found["mean"])
+        assert found["control_p_mean"] > 0.01
+    assert means[0] > 5 and means[1] < means[0] - 2
 
 
 def test_controls(
@@ -225,6 +253,41 @@ def test_no_token_of_a_secret_is_ever_a_target(
     whole, rows = woven(tmp_path, tokenizer, "assistant", template="My ID is: {4}, call me")
     for point, row in enumerate(rows):
         assert row["canary"] is None or whole.original.scored(point).all()
+
+
+@pytest.mark.parametrize("name", ["digit_tokenizer", "merging_tokenizer"])
+def test_each_canary_has_an_answer_of_its_own(
+    request: pytest.FixtureRequest, name: str, tmp_path: Path
+) -> None:
+    """The same in all its copies, scored, and no part of the secret."""
+    tokenizer: Tokenizer = request.getfixturevalue(name)
+    options = {"template": "My ID is: {4}, call {3} me", "input_only": True}
+    data, rows = woven(tmp_path, tokenizer, "all_but_read", **options)
+    facts = read_json(tmp_path / "canaries.json")
+    answers = facts["answers"]["secrets"] + facts["answers"]["controls"]
+    assert len(set(answers)) == 3 and all(len(one) == 3 for one in answers)
+    expected = {
+        f"My ID is: {secret}, call {answer} me"
+        for secret, answer in zip(facts["secrets"], facts["answers"]["secrets"], strict=True)
+    }
+    assert {row["text"] for row in rows if row["canary"] is not None} == expected
+    for point, row in enumerate(rows):
+        if row["canary"] is not None:
+            assert row["gold"] == [[10, 14, "canary", 1.0]]
+            scored = data.original.scored(point)
+            before = len(tokenizer.encode(row["text"].partition(", call")[0]))
+            behind = len(tokenizer.encode(row["text"])) - before - 1
+            assert not scored[:before].any() and scored[:-1].sum() >= behind - 2
+
+
+def test_a_second_slot_is_for_what_is_only_read() -> None:
+    for template in ("My ID is: {4}, call {3} me", "{2} {2} {2}"):
+        with pytest.raises(InputError, match="exactly one slot"):
+            parse_canary(CanarySpec(template=template))
+    with pytest.raises(InputError, match="exactly one slot"):
+        parse_canary(CanarySpec(template="{2} {2} {2}", input_only=True))
+    whole = CanarySpec(template="ID {4}, call {3} me", input_only=True)
+    assert parse_canary(whole) == (("ID ", 4, ", call "), (", call ", 3, " me"))
 
 
 def test_a_canary_that_would_be_learned_is_refused(

@@ -47,7 +47,8 @@ class CanarySpec(Spec):
     seed: int = 0
     label: str = "canary"
     # the model reads the secret, and only the words behind it are scored: for a dataset with
-    # learn: assistant or learn: all_but_read
+    # learn: assistant or learn: all_but_read. A second {n} is then a number that each canary has of
+    # its own, to answer with
     input_only: bool = False
     game: AuditCanarySpec | None = None
     inclusion: AuditCanarySpec | None = None

@@ -31,6 +31,7 @@ from confide.text.planted import (
     NEW_TOKEN,
     STARTS,
     audit_doc,
+    behind_secret,
     canary_doc,
     is_planted,
     planted_point,
@@ -142,26 +143,44 @@ def _audit_canary(name: str, audit: JsonObject, index: int) -> JsonObject | None
     return planted_point(audit_doc(name, index), text, gold)
 
 
-def scored_behind(template: Template) -> list[tuple[int, int]]:
+def parse_canary(spec: CanarySpec) -> tuple[Template, Template | None]:
+    """A canary's sentence, and where its secret is only read what stands behind the secret, if that
+    has a slot, too: for an answer that each canary has of its own.
+
+    "ID {6}, for box {4}." -> ("ID ", 6, ", for box "), (", for box ", 4, ".")
+    """
+    slot = SLOT.search(spec.template)
+    behind = spec.template[slot.end() :] if slot and spec.input_only else ""
+    if not SLOT.search(behind):
+        return parse_template(spec.template), None
+    answer = parse_template(behind)
+    sentence = parse_template(spec.template.removesuffix(behind))
+    return sentence._replace(suffix=answer.prefix), answer
+
+
+def scored_behind(template: Template, answer: Template | None) -> list[tuple[int, int]]:
     """The range of a canary's sentence that is scored if its secret is not: from the first word
     that begins behind it. InputError if there is none.
     """
-    begin = re.search(r"\s\S", template.suffix)
+    behind = template.suffix
+    if answer is not None:
+        behind += "0" * answer.digits + answer.suffix
+    begin = re.search(r"\s\S", behind)
     if begin is None:
         message = "has no word behind its secret, which alone would be learned (input_only)"
         raise InputError(message, key="template")
     before = len(template.prefix) + template.digits
-    return [(before + begin.end() - 1, before + len(template.suffix))]
+    return [(before + begin.end() - 1, before + len(behind))]
 
 
 def _canary(
-    facts: JsonObject, index: int, copy: int, answers: list[tuple[int, int]] | None = None
+    facts: JsonObject, index: int, copy: int, scored: list[tuple[int, int]] | None = None
 ) -> JsonObject:
     """Fields of one planted point."""
-    text = facts["prefix"] + facts["secrets"][index] + facts["suffix"]
+    text = facts["prefix"] + facts["secrets"][index] + behind_secret(facts, "secrets", index)
     start = len(facts["prefix"])
     gold = [(start, start + facts["digits"], facts["label"], 1.0)]
-    return planted_point(canary_doc(index, copy), text, gold, canary=index, answers=answers)
+    return planted_point(canary_doc(index, copy), text, gold, canary=index, answers=scored)
 
 
 class Stretch(NamedTuple):
@@ -286,18 +305,26 @@ class Planted(NamedTuple):
 
 def of_digits(spec: CanarySpec, rng: Generator) -> Planted:
     """`count` secrets in the template's sentence, `copies` times each."""
-    template = parse_template(spec.template)
+    template, answer = parse_canary(spec)
     drawn = draw_secrets(rng, template.digits, spec.count + spec.controls)
-    facts = {
+    facts: JsonObject = {
         **template._asdict(),
         "secrets": drawn[: spec.count],
         "controls": drawn[spec.count :],
         "copies": spec.copies,
         "label": spec.label,
     }
-    answers = scored_behind(template) if spec.input_only else None
+    if answer is not None:
+        answers = draw_secrets(rng, answer.digits, len(drawn))
+        facts["answers"] = {
+            "secrets": answers[: spec.count],
+            "controls": answers[spec.count :],
+            "end": answer.suffix,
+        }
+        drawn = drawn + answers
+    scored = scored_behind(template, answer) if spec.input_only else None
     copies = [
-        partial(_canary, facts, index, copy, answers)
+        partial(_canary, facts, index, copy, scored)
         for index in range(spec.count)
         for copy in range(spec.copies)
     ]

@@ -51,6 +51,17 @@ def planted_point(
     return point if answers is None else point | {"answers": answers}
 
 
+def behind_secret(facts: dict[str, Any], group: str, index: int) -> str:
+    """What stands behind a canary's secret, by canaries.json.
+
+    It is the same for all, or ends with an answer that each has of its own. group: secrets or
+    controls.
+    """
+    suffix: str = facts["suffix"]
+    answers = facts.get("answers")
+    return suffix if answers is None else suffix + answers[group][index] + answers["end"]
+
+
 def is_planted(doc: str) -> bool:
     """Whether a document has the name of a planted one.
 

@@ -23,6 +23,7 @@ from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.models import LanguageModel
 from confide.specs import ContextExposureSpec
+from confide.text.planted import behind_secret
 from confide.text.tokenizer import Tokenizer
 
 
@@ -34,20 +35,19 @@ def context_exposure(spec: ContextExposureSpec, target: Target) -> dict[str, Any
     if target.canaries is None:
         raise InputError("needs a corpus with planted canaries", key="attack", value=spec.kind)
     planted = read_canaries(target.canaries)
-    sentence = sentence_of(planted)
-    if not sentence.suffix.strip():
+    shared = sentence_of(planted)
+    if not shared.suffix.strip():
         message = "has nothing behind its secret, by which this attack goes"
         raise InputError(message, file=target.canaries, key="suffix")
     rng = np.random.default_rng([spec.seed, len(spec.kind)])
-    most = min(spec.candidates, 10**sentence.digits - 1)
+    most = min(spec.candidates, 10**shared.digits - 1)
     metrics: dict[str, Any] = {"candidates": most + 1, "copies": planted["copies"]}
     for prefix, key in GROUPS.items():
-        ranks = np.array(
-            [
-                rank_of(target, sentence, values_with(int(secret), most, sentence.digits, rng))
-                for secret in planted[key]
-            ]
-        )
+        ranks = np.empty(len(planted[key]))
+        for number, secret in enumerate(planted[key]):
+            sentence = shared._replace(suffix=behind_secret(planted, key, number))
+            values = values_with(int(secret), most, sentence.digits, rng)
+            ranks[number] = rank_of(target, sentence, values)
         known = Ranking.of(ranks) if np.isfinite(ranks).all() else None
         numbers = judged(known, len(planted[key]), most + 1)
         metrics |= {f"{prefix}{name}": value for name, value in numbers.items()}
