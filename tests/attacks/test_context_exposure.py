@@ -313,6 +313,21 @@ def test_parameters_say_so_before_anything_runs() -> None:
         check(params, None)
 
 
+def test_parameters_take_an_answer_of_what_is_only_read_alone() -> None:
+    params = yaml.safe_load(TINY.read_text())
+    name = params["datasets"]["sim"]["canaries"]
+    params["datasets"]["sim"] |= {"learn": "all_but_read"}
+    params["canaries"][name] |= {"input_only": True, "template": "ID {4}, for box {2}"}
+    check(params, None)
+    params["canaries"][name] |= {"template": "ID {4}, for box {2} {2}"}
+    with pytest.raises(InputError, match=f"canaries.{name}.template = .*exactly one slot"):
+        check(params, None)
+    params["datasets"]["sim"] |= {"learn": "all"}
+    params["canaries"][name] |= {"input_only": False, "template": "ID {4}, for box {2}"}
+    with pytest.raises(InputError, match=f"canaries.{name}.template = .*exactly one slot"):
+        check(params, None)
+
+
 def test_settings_without_it_have_the_digest_that_they_had() -> None:
     assert "input_only" not in CanarySpec().model_dump_json()
     assert '"input_only":true' in CanarySpec(input_only=True).model_dump_json()

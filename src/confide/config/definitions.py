@@ -134,19 +134,23 @@ def canaries(params: Params) -> Iterator[Problem]:
     """Templates that do not say where the secret stands."""
     for name, canary in params.canaries.items():
         if isinstance(canary, CanarySpec):
-            yield from template(("canaries", name), canary.template, DIGITS, "")
+            most = 2 if canary.input_only else 1
+            yield from template(("canaries", name), canary.template, DIGITS, most=most)
         for audit, spec in (("game", canary.game), ("inclusion", canary.inclusion)):
             if isinstance(spec, AuditCanarySpec):
                 path = ("canaries", name, audit)
-                yield from template(path, spec.template, DIGITS_OR_TOKEN, ", or {token}")
+                yield from template(path, spec.template, DIGITS_OR_TOKEN, more=", or {token}")
 
 
 def template(
-    path: tuple[str, ...], text: str, slot: re.Pattern[str], more: str
+    path: tuple[str, ...], text: str, slot: re.Pattern[str], *, most: int = 1, more: str = ""
 ) -> Iterator[Problem]:
-    """What is wrong with the template of some canaries; `more`: other slots that it may have."""
+    """What is wrong with the template of some canaries; `more`: other slots that it may have.
+
+    `most`: slots that it may have; the second is of an answer behind a secret that is only read.
+    """
     place = (*path, "template")
-    if len(slot.findall(text)) != 1:
+    if not 1 <= len(slot.findall(text)) <= most:
         yield Problem(place, text, f"expected exactly one slot of digits such as {{6}}{more}")
     elif NEW_TOKEN.search(text):
         yield Problem(place, text, "holds a character that stands for a new token")

@@ -4,7 +4,7 @@ What is kept of a run is what its certificate claims, what its audits say, and w
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +24,11 @@ PUBLIC = "public tokens"
 UNITS = {ALL: "bits per character", PUBLIC: "bits per token"}  # by what is predicted
 PASSES = "passes"  # over the training text
 FILES = ("certificate", "evaluate")  # of a run, beside its attacks
-ROW = (  # of a run
-    "name", "method", "dataset", "variant", "gamma", "dedup", "redact", "covered", "filled",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One row of the sample sheet at one miss rate.
-
-    seeds: those that it asks for. claims: by cell the largest of its seeds; none without a seed.
-    outcomes: of the audits of those that were run. numbers: of those that count.
-    """
+class Asked:
+    """What the sample sheet says of one row at one miss rate."""
 
     name: str
     method: str
@@ -46,6 +39,19 @@ class Entry:
     redact: bool
     covered: bool
     filled: bool
+
+
+ASKED = [field.name for field in fields(Asked)]
+
+
+@dataclass(frozen=True)
+class Entry(Asked):
+    """A row with what there is of its runs.
+
+    seeds: those that it asks for. claims: by cell the largest of its seeds; none without a seed.
+    outcomes: of the audits of those that were run. numbers: of those that count.
+    """
+
     seeds: tuple[int, ...]
     claims: dict[str, Claimed]
     outcomes: dict[int, str]
@@ -130,7 +136,7 @@ def measured(
         of_seeds = [claimed(one, cell, covered=covered, delta=delta) for one in kept.values()]
         claims[cell] = max(of_seeds, key=lambda claim: claim.epsilon)
     return Entry(
-        **{name: getattr(runs[0], name) for name in ROW},
+        **{name: getattr(runs[0], name) for name in ASKED},
         seeds=tuple(run.seed for run in runs),
         claims=claims,
         outcomes=outcomes,
@@ -166,7 +172,7 @@ def stored(row: Entry) -> dict[str, Any]:
         {"seed": seed, "outcome": outcome, "numbers": row.numbers.get(seed, {})}
         for seed, outcome in row.outcomes.items()
     ]
-    said = {name: getattr(row, name) for name in ROW}
+    said = {name: getattr(row, name) for name in ASKED}
     return said | {"seeds": list(row.seeds), "claims": claims or None, "runs": runs}
 
 
@@ -174,7 +180,7 @@ def read(path: Path) -> list[Entry]:
     """The rows of a panel's file; InputError for one that is not what `stored` writes."""
     return [
         Entry(
-            **{name: row[name] for name in ROW},
+            **{name: row[name] for name in ASKED},
             seeds=tuple(row["seeds"]),
             claims={
                 cell: Claimed(float(claim["epsilon"]), claim["unit"], claim["rests"])
