@@ -370,8 +370,12 @@ def test_the_table_of_the_page_is_what_comes_out():
         for line in page.splitlines()
         if line.startswith(("| 5,525", "| 2,149"))
     ]
-    assert len(rows) == 4
-    counts = {"5,525, 128, 1.4": (5525, 128, 60), "2,149, 256, 10": (2149, 256, 84)}
+    assert len(rows) == 5
+    counts = {
+        "5,525, 128, 1.4": (5525, 128, 60),
+        "5,525, 512, 8": (5525, 512, 86),
+        "2,149, 256, 10": (2149, 256, 84),
+    }
     for setting, target, *cells in rows:
         points, batch, count = counts[setting]
         groups = math.ceil(points / batch)
