@@ -24,7 +24,7 @@ from confide.train.obstacles import (
     SOME_DOMAINS,
     reads_filled,
     relies_on_policies,
-    scores_all,
+    must_score_all,
 )
 from confide.train.packing import MIXED, obstacle
 from confide.types import StateName, Step
@@ -109,7 +109,7 @@ def demands(params: Params, row: RunSpec) -> Iterator[Problem]:
         yield Problem(("dataset",), row.dataset, message)
     if row.domains is not None and any(map(relies_on_policies, steps)):
         yield Problem(("domains",), ", ".join(row.domains), SOME_DOMAINS)
-    if dataset.learn != "all" and (why := scores_all(steps, dataset.pack)) is not None:
+    if dataset.learn != "all" and (why := must_score_all(steps, dataset.pack)) is not None:
         message = f"datasets.{row.dataset}.learn is {dataset.learn}: {why}"
         yield Problem(("dataset",), row.dataset, message)
     if reads_filled(steps, fill=dataset.fill, redact=row.redact):

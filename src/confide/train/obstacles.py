@@ -25,7 +25,7 @@ SOME_DOMAINS = (
 )
 
 
-def scores_all(steps: Iterable[Step], pack: int | None) -> str | None:
+def must_score_all(steps: Iterable[Step], pack: int | None) -> str | None:
     """Why updates cannot score some tokens alone, such as assistants' turns; None if they can."""
     if pack is not None:
         return "chunks have no turns (pack)"

@@ -27,7 +27,7 @@ from confide.train.obstacles import (
     SOME_DOMAINS,
     reads_filled,
     relies_on_policies,
-    scores_all,
+    must_score_all,
 )
 from confide.train.pools import check_pools
 from confide.types import UNNAMED, AnyRelease, PoolName, Release, StateRelease, Step
@@ -94,7 +94,7 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
     kinds = {step for steps in epochs for step in steps}
     if spec.domains is not None and any(map(relies_on_policies, kinds)):
         raise InputError(SOME_DOMAINS, key="domains", value=", ".join(spec.domains))
-    if spec.data.learn != "all" and (why := scores_all(kinds, spec.pack)) is not None:
+    if spec.data.learn != "all" and (why := must_score_all(kinds, spec.pack)) is not None:
         raise InputError(f"cannot be: {why}", key="learn", value=spec.data.learn)
     if reads_filled(kinds, fill=spec.data.fill, redact=spec.redact):
         raise InputError(NOISED_FILLED, key="data.fill", value=True)
