@@ -22,9 +22,9 @@ from confide.train.obstacles import (
     CHUNKS_DEDUPLICATED,
     NOISED_FILLED,
     SOME_DOMAINS,
+    must_score_all,
     reads_filled,
     relies_on_policies,
-    must_score_all,
 )
 from confide.train.packing import MIXED, obstacle
 from confide.types import StateName, Step

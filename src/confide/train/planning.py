@@ -25,9 +25,9 @@ from confide.train.obstacles import (
     CHUNKS_DEDUPLICATED,
     NOISED_FILLED,
     SOME_DOMAINS,
+    must_score_all,
     reads_filled,
     relies_on_policies,
-    must_score_all,
 )
 from confide.train.pools import check_pools
 from confide.types import UNNAMED, AnyRelease, PoolName, Release, StateRelease, Step
