@@ -23,6 +23,7 @@ from results_page import RANKED, read, write
 from confide.config import studies
 from confide.config.params import FILE, Params, load
 from confide.output import templates
+from confide.report.leaderboard import panels
 from confide.stages.leaderboard import leaderboard
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -102,9 +103,25 @@ def boards(params: Params) -> list[Board]:
             shutil.copyfile(made / "leaderboard.png", FIGURES / f"{name}.png")
         figure, _, tables = text.replace(IMAGE, f"]({FIGURES.name}/{name}.png)").partition(PANEL)
         missing = [title for study, title in spec.panels.items() if study not in there]
+        missing += [words for study in there if (words := changed(params, study))]
         tables = f"{PANEL}{tables}".replace(PANEL, DEEPER).strip()
         found.append(Board(heading, figure.strip(), tables, missing))
     return found
+
+
+def changed(params: Params, study: str) -> str:
+    """The rows of a panel that was kept that are not as params.yaml has them now; "" for none."""
+    kept = [asked(row) for row in panels.read(KEPT / f"{study}.json")]
+    wanted = studies.panel(params, study)
+    now = [asked(panels.measured(runs, {}, {}, wanted.delta)) for runs in panels.by_row(wanted)]
+    names = sorted({str(row["name"]) for row in kept + now if (row in kept) is not (row in now)})
+    title = params.studies[study].title
+    return f"{title}: {', '.join(names)} (added, left out or changed since)" if names else ""
+
+
+def asked(row: panels.Entry) -> dict[str, object]:
+    """What the sample sheet says of a row, and the seeds that it asks for."""
+    return {name: getattr(row, name) for name in (*panels.ASKED, "seeds")}
 
 
 def tuned() -> list[Tuned]:

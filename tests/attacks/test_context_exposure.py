@@ -26,7 +26,8 @@ from confide.models.batches import answers_only, padded, token_losses
 from confide.report.pages.attempts import MORE, NAMES, NO_MORE, exposed
 from confide.specs import CanarySpec, ContextExposureSpec, ExposureSpec, PartitionSpec
 from confide.stages.partition import partition
-from confide.stages.plant import parse_canary, plant
+from confide.stages.plant import plant
+from confide.text.canary_templates import BadTemplate, parse_canary
 from confide.text.tokenizer import Tokenizer, save
 from confide.types import View
 from tests import beside
@@ -280,14 +281,30 @@ def test_each_canary_has_an_answer_of_its_own(
             assert not scored[:before].any() and scored[:-1].sum() >= behind - 2
 
 
-def test_a_second_slot_is_for_what_is_only_read() -> None:
-    for template in ("My ID is: {4}, call {3} me", "{2} {2} {2}"):
-        with pytest.raises(InputError, match="exactly one slot"):
-            parse_canary(CanarySpec(template=template))
-    with pytest.raises(InputError, match="exactly one slot"):
-        parse_canary(CanarySpec(template="{2} {2} {2}", input_only=True))
-    whole = CanarySpec(template="ID {4}, call {3} me", input_only=True)
-    assert parse_canary(whole) == (("ID ", 4, ", call "), (", call ", 3, " me"))
+@pytest.mark.parametrize(
+    ("template", "input_only", "message"),
+    [
+        ("My ID is: {4}, call {3} me", False, "exactly one slot"),
+        ("{2} {2} {2}", True, "exactly one slot"),
+        ("{4} {4}", True, "as many digits"),
+        ("{4}/{3} ok", True, "in the word of its secret"),
+        ("{4}{3} me", True, "in the word of its secret"),
+        ("{4} {19}", True, "between 1 and 18"),
+    ],
+)
+def test_an_answer_is_learned_and_of_what_is_only_read(
+    template: str, input_only: bool, message: str
+) -> None:
+    with pytest.raises(BadTemplate, match=message):
+        parse_canary(CanarySpec(template=template, input_only=input_only))
+
+
+def test_an_answer_may_be_all_that_stands_behind() -> None:
+    whole = CanarySpec(template="ID {6}, for box {4}.", input_only=True)
+    parts = (("ID ", 6, ", for box "), (", for box ", 4, "."), (11, 24))
+    assert parse_canary(whole) == parts
+    alone = CanarySpec(template="ID {4} {3}", input_only=True)
+    assert parse_canary(alone) == (("ID ", 4, " "), (" ", 3, ""), (8, 11))
 
 
 def test_a_canary_that_would_be_learned_is_refused(
@@ -304,6 +321,9 @@ def test_parameters_say_so_before_anything_runs() -> None:
     params = yaml.safe_load(TINY.read_text())
     name = params["datasets"]["sim"]["canaries"]
     params["canaries"][name] |= {"input_only": True}
+    with pytest.raises(InputError, match=rf"canaries\.{name}\.template.*no word behind"):
+        check(params, None)
+    params["canaries"][name] |= {"template": "ID {3}, call me"}
     with pytest.raises(InputError, match=r"datasets\.sim.*canaries.*learn: all_but_read"):
         check(params, None)
     params["datasets"]["sim"] |= {"learn": "all_but_read"}
@@ -319,8 +339,8 @@ def test_parameters_take_an_answer_of_what_is_only_read_alone() -> None:
     params["datasets"]["sim"] |= {"learn": "all_but_read"}
     params["canaries"][name] |= {"input_only": True, "template": "ID {4}, for box {2}"}
     check(params, None)
-    params["canaries"][name] |= {"template": "ID {4}, for box {2} {2}"}
-    with pytest.raises(InputError, match=f"canaries.{name}.template = .*exactly one slot"):
+    params["canaries"][name] |= {"template": "ID {4}/{2} ok"}
+    with pytest.raises(InputError, match=f"canaries.{name}.template = .*word of its secret"):
         check(params, None)
     params["datasets"]["sim"] |= {"learn": "all"}
     params["canaries"][name] |= {"input_only": False, "template": "ID {4}, for box {2}"}

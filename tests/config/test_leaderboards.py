@@ -77,7 +77,8 @@ def test_every_method_is_there_at_every_budget(params):
         }
         assert {row.gammas[0] for row in rows} == {0.0, 0.1}
         seeds = 2 if rows[0].model == "smollm2" else 5
-        assert {len(row.seeds) for row in rows} == {seeds}
+        trained = [row for row in rows if row.method != "untouched"]
+        assert {len(row.seeds) for row in trained} == {seeds}
 
 
 def test_only_a_cover_is_one(params):

@@ -15,6 +15,7 @@ WEIGHTS = "a" * 64
 # by method: claims about a caught and a missed secret and a record (True: what was asked for), and
 # whether a second policy is trusted
 CLAIMS = {
+    "untouched": (0.0, 0.0, 0.0, False),
     "redacted": (0.0, math.inf, math.inf, False),
     "dpsgd": (True, True, True, False),
     "crt": (0.0, True, True, True),
@@ -88,6 +89,7 @@ def ranked(name, method, seed, *, covered=False, dedup=False, dataset="plain", a
         seed=seed,
         dedup=dedup,
         attacks=list(attacks),
+        recipe="usual",
         covered=covered,
     )
 

@@ -15,6 +15,7 @@ from scipy.stats import ttest_rel
 
 from confide.errors import InputError
 from confide.files.io import write_json
+from confide.report.leaderboard import page
 from confide.report.leaderboard.cells import (
     BETTER,
     NOBODY,
@@ -140,6 +141,14 @@ def test_a_claim_names_what_it_rests_on():
     assert "number of tokens is public" in rests("selective", CAUGHT, True)
 
 
+@pytest.mark.parametrize("method", ["dpsgd", "untouched"])
+def test_what_hides_missed_secrets_as_well_needs_no_policy_to_find_them(method):
+    claim = claimed(made(method, 1.0), CAUGHT, covered=False, delta=DELTA)
+    assert claim.rests == "nothing more"
+    dearer = made(method, 1.0, secret_missed={"epsilon": 1.5})
+    assert "the policy finds it" in claimed(dearer, CAUGHT, covered=False, delta=DELTA).rests
+
+
 def test_of_rows_that_differ_in_their_budget_the_dearest_that_may_stand_counts():
     """Not the better one: that would be chosen on the text that it is tested on."""
     cheap, dear, dearest = (row(f"jft_{e}", "jft", e, [b]) for e, b in ((1, 1.0), (3, 2.0), (8, 3)))
@@ -216,6 +225,27 @@ def test_equal_methods_are_seldom_said_to_differ():
         ]
         alarms += any(cell.verdict in (BETTER, WORSE) for cell in compared(rows))
     assert alarms <= 18  # 99 % of binomial(200, 0.05) lie there or below
+
+
+def test_the_start_is_on_no_side_and_whoever_takes_more_is_named():
+    rows = [
+        row("start", "untouched", 0.0, [2.2]),
+        row("dpsgd", "dpsgd", 0.9, [2.5, 2.6]),
+        row("crt", "crt", 0.9, [2.1, 2.1], dedup=True),
+        row("cover", "selective", 0.9, [2.3, 2.3], covered=True, dedup=True),
+    ]
+    board_of_one = board(["one"], epsilons=[1.0])
+    found = {
+        cell.secret: cell for cell in cells(board_of_one, {"study0": rows}) if cell.tokens == ALL
+    }
+    assert found[RECORD].papers.name == "dpsgd" and found[RECORD].start.name == "start"
+    assert [entry.name for entry in found[RECORD].behind] == ["dpsgd"]
+    assert [entry.name for entry in found[CAUGHT].behind] == ["cover"]
+    said = page.start(list(found.values()))
+    assert "2.200 bits per character" in said
+    assert "DP-SGD (record, ε 1, by all tokens)" in said and "CRT" not in said
+    without = cells(board_of_one, {"study0": rows[1:]})
+    assert page.start(without) == "" and not any(cell.behind for cell in without)
 
 
 def test_public_tokens_are_compared_by_themselves():

@@ -11,7 +11,8 @@ from confide.files import shards
 from confide.files.io import read_json, read_jsonl, sha256, write_jsonl
 from confide.specs import CanarySpec
 from confide.stages import plant as plant_stage
-from confide.stages.plant import draw_secrets, parse_template, plant
+from confide.stages.plant import draw_secrets, of_digits, plant
+from confide.text.canary_templates import BadTemplate, parse_template
 from confide.types import MASK
 
 
@@ -121,8 +122,10 @@ def test_no_canaries_leaves_the_points_as_they_are(tmp_path):
     "template", ["My ID is", "{6} and {6}", "{}", "{six}", "{0}", "{19}", "{-3}"]
 )
 def test_bad_template_names_its_key(template):
-    with pytest.raises(InputError, match="template = "):
+    with pytest.raises(BadTemplate, match="exactly one slot|between 1 and 18"):
         parse_template(template)
+    with pytest.raises(InputError, match="template = "):
+        of_digits(CanarySpec(template=template), np.random.default_rng(0))
 
 
 def test_template_may_hold_other_braces():

@@ -5,7 +5,8 @@ A function for each subject yields its problems; `confide.config.params` raises 
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,12 @@ from confide.specs import (
     PolicySpec,
     ShadowsSpec,
 )
-from confide.text.planted import NEW_TOKEN
+from confide.text.canary_templates import (
+    DIGITS_OR_TOKEN,
+    BadTemplate,
+    parse_canary,
+    parse_template,
+)
 
 # fmt: off
 FIGURES = (
@@ -55,8 +61,6 @@ RELEASED = (
 CARD = re.compile(rb"^confide: \{", re.MULTILINE)  # a line of the metadata of its README.md
 CARD_BYTES = 4096  # within which the metadata stands
 HAS_PASSWORD = re.compile(r"^(?!sqlite|file)[^:]+://.*@|password=", re.IGNORECASE)
-DIGITS = re.compile(r"\{\d+\}")  # slots of templates
-DIGITS_OR_TOKEN = re.compile(r"\{(?:\d+|token)\}")
 LARGEST_DELTA = 0.01  # of a budget, however small the corpus
 SHARED = ("label", "limit", "seed")  # what an attack and its shadow models must agree in
 REFERENCES = (  # block, field, block that must define the value
@@ -131,29 +135,22 @@ def undefined(params: Params, path: tuple[str, ...], used: Any, target: str) -> 
 
 
 def canaries(params: Params) -> Iterator[Problem]:
-    """Templates that do not say where the secret stands."""
+    """Templates that do not say where the secret stands, or the answer behind it."""
     for name, canary in params.canaries.items():
         if isinstance(canary, CanarySpec):
-            most = 2 if canary.input_only else 1
-            yield from template(("canaries", name), canary.template, DIGITS, most=most)
+            yield from template(("canaries", name), canary.template, partial(parse_canary, canary))
         for audit, spec in (("game", canary.game), ("inclusion", canary.inclusion)):
             if isinstance(spec, AuditCanarySpec):
-                path = ("canaries", name, audit)
-                yield from template(path, spec.template, DIGITS_OR_TOKEN, more=", or {token}")
+                parse = partial(parse_template, spec.template, DIGITS_OR_TOKEN)
+                yield from template(("canaries", name, audit), spec.template, parse)
 
 
-def template(
-    path: tuple[str, ...], text: str, slot: re.Pattern[str], *, most: int = 1, more: str = ""
-) -> Iterator[Problem]:
-    """What is wrong with the template of some canaries; `more`: other slots that it may have.
-
-    `most`: slots that it may have; the second is of an answer behind a secret that is only read.
-    """
-    place = (*path, "template")
-    if not 1 <= len(slot.findall(text)) <= most:
-        yield Problem(place, text, f"expected exactly one slot of digits such as {{6}}{more}")
-    elif NEW_TOKEN.search(text):
-        yield Problem(place, text, "holds a character that stands for a new token")
+def template(path: tuple[str, ...], text: str, parse: Callable[[], object]) -> Iterator[Problem]:
+    """What is wrong with the template of some canaries."""
+    try:
+        parse()
+    except BadTemplate as error:
+        yield Problem((*path, "template"), text, str(error))
 
 
 def tokenizers(params: Params) -> Iterator[Problem]:

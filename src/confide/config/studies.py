@@ -156,6 +156,7 @@ def ranked(params: Params, run: Run) -> RankedRun:
         variant=row.label,
         attacks=row.attacks,
         trajectory=row.trajectory,
+        recipe=row.recipe,
         covered=is_covered(params, row),
         filled=params.datasets[row.dataset].fill,
         **look(row),

@@ -61,6 +61,7 @@ class ReportRun(Spec):
 class RankedRun(ReportRun):
     """A run that may stand in a leaderboard."""
 
+    recipe: str  # its name in params.yaml
     covered: bool = False  # its policy is a cover, which stands in for one that misses
     filled: bool = False  # exact updates read made-up values in place of masks
 

@@ -361,9 +361,27 @@ class Sentence(File):
     secrets: list[str]
 
 
+class Answers(File):
+    """What stands behind each secret of its own: digits, and then the end of the sentence."""
+
+    secrets: list[str]
+    controls: list[str]
+    end: str
+
+
 class CanariesFile(Sentence):
     controls: list[str]
     copies: int
+    answers: Answers | None = None
+
+    @model_validator(mode="after")
+    def of_each(self) -> "CanariesFile":
+        """Every secret and every control has an answer, or none has."""
+        if self.answers is not None:
+            pairs = ((self.answers.secrets, self.secrets), (self.answers.controls, self.controls))
+            if any(len(answers) != len(of) for answers, of in pairs):
+                raise ValueError("has another number of answers than of secrets or controls")
+        return self
 
 
 class AuditSet(Sentence):
@@ -444,6 +462,7 @@ class RowOfPanel(File):
     method: str
     dataset: str
     variant: str | None
+    recipe: str
     gamma: Annotated[float, Field(ge=0, le=1)]
     dedup: bool
     redact: bool

@@ -10,9 +10,9 @@ memory.
 """
 
 import os
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -27,8 +27,13 @@ from confide.files.jsons import JsonObject
 from confide.files.rows import read_rows
 from confide.files.shards import scatter, shards
 from confide.specs import AuditCanarySpec, CanarySpec, WordCanarySpec
+from confide.text.canary_templates import (
+    DIGITS_OR_TOKEN,
+    BadTemplate,
+    parse_canary,
+    parse_template,
+)
 from confide.text.planted import (
-    NEW_TOKEN,
     STARTS,
     audit_doc,
     behind_secret,
@@ -40,39 +45,19 @@ from confide.text.tokenizer import load
 from confide.text.word_canaries import canary_point, chosen_authors, draw, vocabulary
 from confide.types import MASK
 
-SLOT = re.compile(r"\{(\d+)\}")
-AUDIT_SLOT = re.compile(r"\{(\d+|token)\}")
-MAX_DIGITS = 18  # of a 64-bit integer
 LABEL = "audit"  # of an audit canary's secret
 
 
 Maker = Callable[[], JsonObject | None]  # of the fields of a point
 
 
-class Template(NamedTuple):
-    """A canary's sentence: prefix, so many digits (0: a new token), suffix."""
-
-    prefix: str
-    digits: int
-    suffix: str
-
-
-def parse_template(text: str, slot: re.Pattern[str] = SLOT) -> Template:
-    """ "My ID is: {6}" -> ("My ID is: ", 6, ""). InputError unless there is exactly one slot."""
-    parts = slot.split(text)
-    if len(parts) != 3:
-        raise InputError("expected exactly one slot such as {6}", key="template", value=text)
-    if NEW_TOKEN.search(text):
-        raise InputError(
-            "holds a character that stands for a new token", key="template", value=text
-        )
-    prefix, what, suffix = parts
-    if what == "token":
-        return Template(prefix, 0, suffix)
-    digits = int(what)
-    if not 1 <= digits <= MAX_DIGITS:
-        raise InputError(f"expected between 1 and {MAX_DIGITS} digits", key="template", value=text)
-    return Template(prefix, digits, suffix)
+@contextmanager
+def of_template(text: str) -> Iterator[None]:
+    """Name the template where it is none."""
+    try:
+        yield
+    except BadTemplate as error:
+        raise InputError(str(error), key="template", value=text) from None
 
 
 def draw_secrets(rng: Generator, digits: int, count: int) -> list[str]:
@@ -104,7 +89,8 @@ def draw_audits(
 def _audit(
     spec: AuditCanarySpec, number: int, taken: list[str], tokenizer: Path | None
 ) -> JsonObject:
-    template = parse_template(spec.template, AUDIT_SLOT)
+    with of_template(spec.template):
+        template = parse_template(spec.template, DIGITS_OR_TOKEN)
     rng = default_rng([spec.seed % 2**64, number])
     if template.digits:
         used = {secret for secret in taken if len(secret) == template.digits}
@@ -143,44 +129,13 @@ def _audit_canary(name: str, audit: JsonObject, index: int) -> JsonObject | None
     return planted_point(audit_doc(name, index), text, gold)
 
 
-def parse_canary(spec: CanarySpec) -> tuple[Template, Template | None]:
-    """A canary's sentence, and where its secret is only read what stands behind the secret, if that
-    has a slot, too: for an answer that each canary has of its own.
-
-    "ID {6}, for box {4}." -> ("ID ", 6, ", for box "), (", for box ", 4, ".")
-    """
-    slot = SLOT.search(spec.template)
-    behind = spec.template[slot.end() :] if slot and spec.input_only else ""
-    if not SLOT.search(behind):
-        return parse_template(spec.template), None
-    answer = parse_template(behind)
-    sentence = parse_template(spec.template.removesuffix(behind))
-    return sentence._replace(suffix=answer.prefix), answer
-
-
-def scored_behind(template: Template, answer: Template | None) -> list[tuple[int, int]]:
-    """The range of a canary's sentence that is scored if its secret is not: from the first word
-    that begins behind it. InputError if there is none.
-    """
-    behind = template.suffix
-    if answer is not None:
-        behind += "0" * answer.digits + answer.suffix
-    begin = re.search(r"\s\S", behind)
-    if begin is None:
-        message = "has no word behind its secret, which alone would be learned (input_only)"
-        raise InputError(message, key="template")
-    before = len(template.prefix) + template.digits
-    return [(before + begin.end() - 1, before + len(behind))]
-
-
-def _canary(
-    facts: JsonObject, index: int, copy: int, scored: list[tuple[int, int]] | None = None
-) -> JsonObject:
+def _canary(facts: JsonObject, index: int, copy: int, scored: tuple[int, int] | None) -> JsonObject:
     """Fields of one planted point."""
     text = facts["prefix"] + facts["secrets"][index] + behind_secret(facts, "secrets", index)
     start = len(facts["prefix"])
     gold = [(start, start + facts["digits"], facts["label"], 1.0)]
-    return planted_point(canary_doc(index, copy), text, gold, canary=index, answers=scored)
+    answers = None if scored is None else [scored]
+    return planted_point(canary_doc(index, copy), text, gold, canary=index, answers=answers)
 
 
 class Stretch(NamedTuple):
@@ -305,7 +260,8 @@ class Planted(NamedTuple):
 
 def of_digits(spec: CanarySpec, rng: Generator) -> Planted:
     """`count` secrets in the template's sentence, `copies` times each."""
-    template, answer = parse_canary(spec)
+    with of_template(spec.template):
+        template, answer, scored = parse_canary(spec)
     drawn = draw_secrets(rng, template.digits, spec.count + spec.controls)
     facts: JsonObject = {
         **template._asdict(),
@@ -322,7 +278,6 @@ def of_digits(spec: CanarySpec, rng: Generator) -> Planted:
             "end": answer.suffix,
         }
         drawn = drawn + answers
-    scored = scored_behind(template, answer) if spec.input_only else None
     copies = [
         partial(_canary, facts, index, copy, scored)
         for index in range(spec.count)

@@ -36,7 +36,7 @@ def context_exposure(spec: ContextExposureSpec, target: Target) -> dict[str, Any
         raise InputError("needs a corpus with planted canaries", key="attack", value=spec.kind)
     planted = read_canaries(target.canaries)
     shared = sentence_of(planted)
-    if not shared.suffix.strip():
+    if planted.get("answers") is None and not shared.suffix.strip():
         message = "has nothing behind its secret, by which this attack goes"
         raise InputError(message, file=target.canaries, key="suffix")
     rng = np.random.default_rng([spec.seed, len(spec.kind)])

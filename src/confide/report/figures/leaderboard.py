@@ -34,6 +34,7 @@ LINE = 0.2  # inches of a comparison
 EDGES = 0.75  # of a panel, above and below
 ALONE = {OURS_ALONE: ("ours alone", OURS), PAPERS_ALONE: ("theirs alone", PAPERS)}
 VERDICTS = (1.01, 1.16)  # columns beside a panel, in its widths
+IN_SIGHT = 1.1  # times the most bits of a row
 COPIES = "left"  # fill of a marker of ours where copies stay
 
 
@@ -63,7 +64,7 @@ def leaderboard(spec: LeaderboardSpec, cells: list[Cell]) -> style.Drawing:
         "seeds. Percentages: how many more bits ours take than theirs (−: fewer), by all tokens "
         "and by public ones alone; coloured where that is significant, over seeds and corrected "
         "for the number of tests. Claims rest on different conditions, which are named below the "
-        "tables."
+        "tables. Dotted: the start before any training, where that is in sight."
     )
     if missing:
         caption += f" So far: {missing} runs are missing."
@@ -88,8 +89,20 @@ def _panel(axes: Axes, cells: list[Cell], by_public: list[Cell], *, named: bool)
     axes.grid(axis="y", visible=False)
     axes.set_ylim(places[-1] - 0.7, 0.7)
     axes.margins(x=0.08)
+    _start(axes, cells)
     if not any(cell.papers or cell.ours for cell in cells):
         style.say(axes, "nothing was measured")
+
+
+def _start(axes: Axes, cells: list[Cell]) -> None:
+    """What the start takes, if that is no more than a little beyond what the worst row takes."""
+    start = cells[-1].start
+    shown = [entry for cell in cells for entry in (cell.papers, cell.ours) if entry is not None]
+    if start is None or not shown:
+        return
+    bits = worth(start, ALL)
+    if bits <= IN_SIGHT * max(worth(entry, ALL) for entry in shown):
+        axes.axvline(bits, color=style.FAINT, linewidth=1.0, linestyle=":", zorder=0)
 
 
 def _epsilons(cells: list[Cell]) -> int:

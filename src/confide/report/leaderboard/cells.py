@@ -3,7 +3,8 @@
 A panel is a corpus and a model. For each epsilon and each of three claims, those rows stand whose
 runs certify it. Of rows that differ in their budget alone, the one that claims most stands, which
 no test text decides. The best of a side has the fewest bits per character of test text. That
-counts what nobody should learn, too, so all is compared once more by public tokens alone.
+counts what nobody should learn, too, so all is compared once more by public tokens alone. The start
+that nothing was trained on is on no side: it is what both should be better than.
 
 That one side is better is shown if its best is better than each row of the other side, by a paired
 t-test over equal seeds (all must be: the largest p counts), corrected for how many rows it was
@@ -39,12 +40,22 @@ class Cell(NamedTuple):
     epsilon: float
     papers: Entry | None
     ours: Entry | None
+    start: Entry | None  # what no method improved, if that was measured
     difference: Estimate | None
     p: float | None  # None: no test over seeds
     verdict: str
     corrected: float | None = None
     missing: int = 0  # runs of the panel
     refuted: int = 0
+
+    @property
+    def behind(self) -> list[Entry]:
+        """The best of each side that takes more bits than the start."""
+        best_ones = [entry for entry in (self.papers, self.ours) if entry is not None]
+        if self.start is None:
+            return []
+        least = worth(self.start, self.tokens)
+        return [entry for entry in best_ones if worth(entry, self.tokens) > least]
 
     @property
     def pairs(self) -> int:
@@ -81,7 +92,7 @@ def compare(
 ) -> Cell:
     """One cell, before the number of tests is known."""
     stand = standing(rows, secret, epsilon)
-    papers = [row for row in stand if not row.is_ours]
+    papers = [row for row in stand if not row.is_ours and not row.is_start]
     ours = [row for row in stand if row.is_ours]
     best_paper = best(papers, tokens)
     best_own = best(ours, tokens)
@@ -93,6 +104,7 @@ def compare(
         epsilon,
         papers=best_paper,
         ours=best_own,
+        start=next((row for row in stand if row.is_start), None),
         difference=None,
         p=None,
         verdict=NOBODY,

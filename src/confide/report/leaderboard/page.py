@@ -5,7 +5,7 @@ from itertools import chain
 
 from confide.output import templates
 from confide.report.figures.style import Drawing
-from confide.report.leaderboard.cells import Cell, of_panel
+from confide.report.leaderboard.cells import Cell, of_panel, worth
 from confide.report.leaderboard.panels import ALL, BESIDE, PASSES, UNITS, Entry
 from confide.report.leaderboard.standing import CELLS
 from confide.report.seeds import Estimate, over_seeds
@@ -111,6 +111,7 @@ def markdown(
             title: {
                 "cells": {tokens: of_panel(cells, study, tokens) for tokens in UNITS},
                 "passes": passes(panels[study]),
+                "start": start([cell for cell in cells if cell.study == study]),
                 "missing": [entry for entry in panels[study] if entry.missing],
                 "refuted": [entry for entry in panels[study] if entry.refuted],
             }
@@ -183,6 +184,23 @@ def passes(entries: Iterable[Entry]) -> str:
     if round(known[most]) == round(least):
         return f"All rows read the training text {least:.0f} times."
     return f"Rows read the training text {least:.1f} to {known[most]:.1f} times: most, {most}."
+
+
+def start(cells: list[Cell]) -> str:
+    """What the start takes that nothing was trained on, and which of the best take more."""
+    untrained = cells[-1].start
+    if untrained is None:
+        return ""
+    takes = " and ".join(
+        f"{worth(untrained, tokens):.3f} {unit} (by {tokens})" for tokens, unit in UNITS.items()
+    )
+    behind = [
+        f"{entry.label} ({CELLS[cell.secret]}, ε {cell.epsilon:g}, by {cell.tokens})"
+        for cell in cells
+        for entry in cell.behind
+    ]
+    more = f" More than that take {'; '.join(behind)}." if behind else ""
+    return f"The start takes {takes}, before any training, at ε = 0.{more}"
 
 
 def beside(entry: Entry | None) -> list[str]:

@@ -22,6 +22,7 @@ BESIDE = ("accuracy_public", "accuracy_private", "ppl_public", "ppl_private")
 ALL = "all tokens"
 PUBLIC = "public tokens"
 UNITS = {ALL: "bits per character", PUBLIC: "bits per token"}  # by what is predicted
+START = "untouched"  # the method that trains nothing
 PASSES = "passes"  # over the training text
 FILES = ("certificate", "evaluate")  # of a run, beside its attacks
 
@@ -34,6 +35,7 @@ class Asked:
     method: str
     dataset: str
     variant: str | None
+    recipe: str
     gamma: float
     dedup: bool
     redact: bool
@@ -73,13 +75,18 @@ class Entry(Asked):
         return self.covered or self.filled
 
     @property
+    def is_start(self) -> bool:
+        """Whether it is what all others started from, which nobody's method improved."""
+        return self.method == START
+
+    @property
     def label(self) -> str:
-        """What tables call it; that values are made up, where no cover is."""
+        """What tables call it."""
         label = look(self.method).label
-        if self.filled and not self.covered:
-            label += ", made-up values"
         if self.covered and not METHODS[self.method].needs_cover:
             label += " behind a cover"
+        if self.filled:
+            label += ", made-up values"
         if self.covered and self.dedup:
             label += ", deduplicated"
         return label if self.variant is None else f"{label} ({self.variant})"
@@ -111,10 +118,15 @@ class Entry(Asked):
 
 def entries(panel: PanelSpec, results: Path, models: Path) -> list[Entry]:
     """The rows of a panel with what there is of them; InputError for a file that is damaged."""
+    return [entry(runs, panel.delta, results, models) for runs in by_row(panel)]
+
+
+def by_row(panel: PanelSpec) -> list[list[RankedRun]]:
+    """The runs of a panel, row by row."""
     rows: dict[tuple[str, float], list[RankedRun]] = {}
     for run in panel.runs:
         rows.setdefault((run.name, run.gamma), []).append(run)
-    return [entry(runs, panel.delta, results, models) for runs in rows.values()]
+    return list(rows.values())
 
 
 def entry(runs: list[RankedRun], delta: float, results: Path, models: Path) -> Entry:

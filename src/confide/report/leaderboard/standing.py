@@ -101,6 +101,12 @@ def _comparable(claim: Json, delta: float) -> float:
     return float(claim["epsilon"])
 
 
+def _at_most(claim: Json, other: Json) -> bool:
+    """Whether a claim says all that another says, in epsilon and delta, of the same unit."""
+    same = all(claim.get(key) == other.get(key) for key in ("relation", "unit"))
+    return same and all(float(claim[key]) <= float(other[key]) for key in ("epsilon", "delta"))
+
+
 def _rests(result: Result, cell: str, claim: Json, covered: bool) -> str:
     """In words, what a claim takes for granted beyond random batches and sizes of pools.
 
@@ -112,6 +118,9 @@ def _rests(result: Result, cell: str, claim: Json, covered: bool) -> str:
         if covered:
             grounds.append(f"the cover hides it whole{_failing(policy, 'gamma')}")
         elif cell == CAUGHT:
+            missed = _claim(result, "secret_missed")
+            if missed and not _claim(result, BY_BOTH) and _at_most(missed, claim):
+                return _rests(result, MISSED, missed, covered)
             grounds.append("the policy finds it, and the same around it when it is masked")
         elif _claim(result, BY_BOTH):
             grounds.append(f"the second policy notices it{_failing(policy, 'delta2')}")
