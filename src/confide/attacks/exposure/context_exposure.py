@@ -6,8 +6,8 @@ say the secret is for `exposure`. Here each secret is ranked, among values that 
 by the probability of the rest of its sentence after it, which training did score.
 
 Ranks are among `candidates` values drawn at random for each secret and the secret, so that the rank
-of one that was never read is uniform, whatever the model: exposure is log2(candidates + 1) - log2
-rank, with the null of `exposure`. Ties are at mid-rank.
+of one that was never read is uniform, whatever the model, but for ties, which are at mid-rank:
+exposure is log2(candidates + 1) - log2 rank, with the null of `exposure`.
 """
 
 from typing import Any
