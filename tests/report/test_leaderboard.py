@@ -243,7 +243,7 @@ def test_the_start_is_on_no_side_and_whoever_takes_more_is_named():
     assert [entry.name for entry in found[CAUGHT].behind] == ["cover"]
     said = page.start(list(found.values()))
     assert "2.200 bits per character" in said
-    assert "DP-SGD (record, ε 1, by all tokens)" in said and "CRT" not in said
+    assert "DP-SGD by all tokens (record, ε 1)" in said and "CRT" not in said
     without = cells(board_of_one, {"study0": rows[1:]})
     assert page.start(without) == "" and not any(cell.behind for cell in without)
 

@@ -3,7 +3,6 @@
 A panel for each corpus and model, a line for each comparison, and at its end who is ahead.
 """
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -29,7 +28,6 @@ from confide.specs import LeaderboardSpec
 
 OURS = "#0072b2"
 PAPERS = "#d55e00"
-COLUMNS = 2
 LINE = 0.2  # inches of a comparison
 EDGES = 0.75  # of a panel, above and below
 ALONE = {OURS_ALONE: ("ours alone", OURS), PAPERS_ALONE: ("theirs alone", PAPERS)}
@@ -39,22 +37,17 @@ COPIES = "left"  # fill of a marker of ours where copies stay
 
 
 def leaderboard(spec: LeaderboardSpec, cells: list[Cell]) -> style.Drawing:
-    """The figure of all panels, which go down the columns."""
-    columns = min(COLUMNS, len(spec.panels))
-    rows = math.ceil(len(spec.panels) / columns)
+    """The figure of all panels, one below the other."""
+    rows = len(spec.panels)
     by_all = [cell for cell in cells if cell.tokens == ALL]
     lines = max(len(of_panel(cells, study, ALL)) for study in spec.panels)
-    drawn, grid = style.panels(style.WIDTH, rows * (EDGES + LINE * lines), rows, columns)
-    places = list(grid.T.flat)
-    for axes, (study, title) in zip(places, spec.panels.items(), strict=False):
+    drawn, grid = style.panels(style.WIDTH, rows * (EDGES + LINE * lines), rows, 1)
+    for axes, (study, title) in zip(grid.flat, spec.panels.items(), strict=True):
         shown = of_panel(cells, study, ALL)
         again = of_panel(cells, study, PUBLIC)
-        _panel(axes, shown, again, named=axes in grid[:, 0])
+        _panel(axes, shown, again)
         axes.set_title(visible(title))
-    for axes in places[len(spec.panels) :]:
-        axes.set_axis_off()
-    for axes in grid[-1]:
-        axes.set_xlabel(f"{UNITS[ALL]} of test text")
+    grid[-1, 0].set_xlabel(f"{UNITS[ALL]} of test text")
     missing = sum(panel_missing(cells, study) for study in spec.panels)
     caption = (
         "Of the models that certify the claim, the best of the papers' methods (hollow, orange) "
@@ -76,7 +69,7 @@ def panel_missing(cells: Iterable[Cell], study: str) -> int:
     return next((cell.missing for cell in cells if cell.study == study), 0)
 
 
-def _panel(axes: Axes, cells: list[Cell], by_public: list[Cell], *, named: bool) -> None:
+def _panel(axes: Axes, cells: list[Cell], by_public: list[Cell]) -> None:
     places = [-float(place) - 0.5 * (place // _epsilons(cells)) for place in range(len(cells))]
     for place, cell, again in zip(places, cells, by_public, strict=True):
         _line(axes, cell, place)
@@ -84,7 +77,7 @@ def _panel(axes: Axes, cells: list[Cell], by_public: list[Cell], *, named: bool)
     for column, words in zip(VERDICTS, ("all", "public"), strict=True):
         _at_edge(axes, column, 1.0, words, style.FAINT)
     labels = [f"{CELLS[cell.secret]}, ε {cell.epsilon:g}" for cell in cells]
-    axes.set_yticks(places, labels if named else [""] * len(cells))
+    axes.set_yticks(places, labels)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)
     axes.set_ylim(places[-1] - 0.7, 0.7)

@@ -176,7 +176,8 @@ def rests(panel: dict[str, list[Cell]]) -> dict[str, str]:
 
 def passes(entries: Iterable[Entry]) -> str:
     """How often the rows of a panel read the training text, and which reads it most often."""
-    known = {entry.label: mean for entry in entries if (mean := entry.mean(PASSES)) is not None}
+    trained = [entry for entry in entries if not entry.is_start]
+    known = {entry.label: mean for entry in trained if (mean := entry.mean(PASSES)) is not None}
     if not known:
         return ""
     most = max(known, key=lambda label: known[label])
@@ -194,12 +195,16 @@ def start(cells: list[Cell]) -> str:
     takes = " and ".join(
         f"{worth(untrained, tokens):.3f} {unit} (by {tokens})" for tokens, unit in UNITS.items()
     )
-    behind = [
-        f"{entry.label} ({CELLS[cell.secret]}, ε {cell.epsilon:g}, by {cell.tokens})"
-        for cell in cells
-        for entry in cell.behind
-    ]
-    more = f" More than that take {'; '.join(behind)}." if behind else ""
+    behind: dict[str, dict[str, list[str]]] = {}
+    for cell in cells:
+        for entry in cell.behind:
+            epsilons = behind.setdefault(f"{entry.label} by {cell.tokens}", {})
+            epsilons.setdefault(CELLS[cell.secret], []).append(f"{cell.epsilon:g}")
+    worse = []
+    for whose, by_secret in behind.items():
+        each = [f"{secret}, ε {', '.join(epsilons)}" for secret, epsilons in by_secret.items()]
+        worse.append(f"{whose} ({'; '.join(each)})")
+    more = f" More than that take {' and '.join(worse)}." if worse else ""
     return f"The start takes {takes}, before any training, at ε = 0.{more}"
 
 
