@@ -25,6 +25,7 @@ from confide.dp.accounting.calibration import check_ranges
 from confide.dp.accounting.curves import Relation
 from confide.errors import InputError
 from confide.files.io import read_file, read_object
+from confide.methods import UNTOUCHED
 from confide.output.escaping import say
 from confide.provenance.terms import read_before, terms
 from confide.report.tables.table import show, table_lines
@@ -50,7 +51,6 @@ QUALITY = (  # what is read of evaluate.json
     "ppl_unigram",
     "ppl_unigram_redacted",
 )
-UNTOUCHED = "untouched"  # the method that trains nothing
 STRICTER = " (everything)"  # a dataset with this conservative policy instead of its own
 
 

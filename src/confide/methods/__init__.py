@@ -58,6 +58,8 @@ class Method:
         return {step for steps in self.steps(plan) for step in steps}
 
 
+UNTOUCHED = "untouched"  # the method that trains nothing
+
 METHODS: dict[str, Method] = {
     "nonprivate": Method(nonprivate, unprotected=True),
     "redacted": Method(redacted, masked=True),
@@ -72,7 +74,7 @@ METHODS: dict[str, Method] = {
     "adversarial": Method(adversarial, AdversarialOptions),
     "atdp": Method(atdp, ATDPOptions),
     "sa_adp": Method(sa_adp),
-    "untouched": Method(untouched),
+    UNTOUCHED: Method(untouched),
 }
 
 

@@ -65,16 +65,15 @@ def parse_canary(spec: CanarySpec) -> Parsed:
         return Parsed(parse_template(spec.template), answer=None, scored=None)
     slot = DIGITS.search(spec.template)
     behind = "" if slot is None else spec.template[slot.end() :]
-    answer = parse_template(behind) if DIGITS.search(behind) else None
-    if answer is None:
+    if not DIGITS.search(behind):
         sentence = parse_template(spec.template)
-    else:
-        sentence = parse_template(spec.template.removesuffix(behind))
-        sentence = sentence._replace(suffix=answer.prefix)
-        if answer.digits == sentence.digits:
-            raise BadTemplate(
-                "has an answer of as many digits as the secret, so that one could be the other"
-            )
+        return Parsed(sentence, answer=None, scored=scored_behind(sentence, None))
+    answer = parse_template(behind)
+    sentence = parse_template(spec.template.removesuffix(behind))._replace(suffix=answer.prefix)
+    if answer.digits == sentence.digits:
+        raise BadTemplate(
+            "has an answer of as many digits as the secret, so that one could be the other"
+        )
     return Parsed(sentence, answer, scored_behind(sentence, answer))
 
 

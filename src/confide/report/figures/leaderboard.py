@@ -90,7 +90,7 @@ def _panel(axes: Axes, cells: list[Cell], by_public: list[Cell]) -> None:
 def _start(axes: Axes, cells: list[Cell]) -> None:
     """What the start takes, if that is no more than a little beyond what the worst row takes."""
     start = cells[-1].start
-    shown = [entry for cell in cells for entry in (cell.papers, cell.ours) if entry is not None]
+    shown = [entry for cell in cells for entry in cell.best_rows]
     if start is None or not shown:
         return
     bits = worth(start, ALL)
@@ -105,7 +105,7 @@ def _epsilons(cells: list[Cell]) -> int:
 
 def _line(axes: Axes, cell: Cell, place: float) -> None:
     """Both sides of one comparison, joined in the colour of who is ahead."""
-    both = [entry for entry in (cell.papers, cell.ours) if entry is not None]
+    both = cell.best_rows
     _, color = _ahead(cell)
     if len(both) == 2:
         axes.plot([worth(entry, ALL) for entry in both], [place] * 2, color=color, linewidth=2.2)
@@ -161,6 +161,6 @@ def _marker(entry: Entry) -> dict[str, Any]:
 
 def _legend(cells: Iterable[Cell]) -> list[Artist]:
     """The rows that are the best of a side somewhere: theirs first."""
-    entries = [entry for cell in cells for entry in (cell.papers, cell.ours) if entry is not None]
+    entries = [entry for cell in cells for entry in cell.best_rows]
     entries.sort(key=lambda entry: (entry.is_ours, entry.label))
     return [style.entry(entry.label, linestyle="", **_marker(entry)) for entry in entries]

@@ -49,13 +49,17 @@ class Cell(NamedTuple):
     refuted: int = 0
 
     @property
+    def best_rows(self) -> list[Entry]:
+        """The best row of each side that has one, theirs first."""
+        return [entry for entry in (self.papers, self.ours) if entry is not None]
+
+    @property
     def behind(self) -> list[Entry]:
-        """The best of each side that takes more bits than the start."""
-        best_ones = [entry for entry in (self.papers, self.ours) if entry is not None]
+        """Those of them that take more bits than the start."""
         if self.start is None:
             return []
         least = worth(self.start, self.tokens)
-        return [entry for entry in best_ones if worth(entry, self.tokens) > least]
+        return [entry for entry in self.best_rows if worth(entry, self.tokens) > least]
 
     @property
     def pairs(self) -> int:

@@ -163,11 +163,10 @@ def rests(panel: dict[str, list[Cell]]) -> dict[str, str]:
     claims: dict[tuple[str, str, str], dict[str, None]] = {}
     order = list(CELLS)
     for cell in sorted(chain(*panel.values()), key=lambda cell: order.index(cell.secret)):
-        for entry in (cell.papers, cell.ours):
-            if entry is not None:
-                claim = entry.claims[cell.secret]
-                said = (cell.secret, entry.label, claim.rests)
-                claims.setdefault(said, {})[show(claim.epsilon)] = None
+        for entry in cell.best_rows:
+            claim = entry.claims[cell.secret]
+            said = (cell.secret, entry.label, claim.rests)
+            claims.setdefault(said, {})[show(claim.epsilon)] = None
     return {
         f"{CELLS[secret]}, {label} (ε {', '.join(epsilons)})": on
         for (secret, label, on), epsilons in claims.items()
@@ -195,17 +194,23 @@ def start(cells: list[Cell]) -> str:
     takes = " and ".join(
         f"{worth(untrained, tokens):.3f} {unit} (by {tokens})" for tokens, unit in UNITS.items()
     )
-    behind: dict[str, dict[str, list[str]]] = {}
+    worse = " and ".join(behind_start(cells))
+    more = f" More than that take {worse}." if worse else ""
+    return f"The start takes {takes}, before any training, at ε = 0.{more}"
+
+
+def behind_start(cells: list[Cell]) -> list[str]:
+    """Rows that take more than the start, each with the cells in which it does."""
+    epsilons: dict[str, dict[str, list[str]]] = {}  # by row and tokens, then by what is protected
     for cell in cells:
         for entry in cell.behind:
-            epsilons = behind.setdefault(f"{entry.label} by {cell.tokens}", {})
-            epsilons.setdefault(CELLS[cell.secret], []).append(f"{cell.epsilon:g}")
-    worse = []
-    for whose, by_secret in behind.items():
-        each = [f"{secret}, ε {', '.join(epsilons)}" for secret, epsilons in by_secret.items()]
-        worse.append(f"{whose} ({'; '.join(each)})")
-    more = f" More than that take {' and '.join(worse)}." if worse else ""
-    return f"The start takes {takes}, before any training, at ε = 0.{more}"
+            by_secret = epsilons.setdefault(f"{entry.label} by {cell.tokens}", {})
+            by_secret.setdefault(CELLS[cell.secret], []).append(f"{cell.epsilon:g}")
+    named = []
+    for whose, by_secret in epsilons.items():
+        places = [f"{secret}, ε {', '.join(each)}" for secret, each in by_secret.items()]
+        named.append(f"{whose} ({'; '.join(places)})")
+    return named
 
 
 def beside(entry: Entry | None) -> list[str]:

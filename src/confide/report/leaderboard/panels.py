@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from confide.files.io import number, read_file
-from confide.methods import METHODS
+from confide.methods import METHODS, UNTOUCHED
 from confide.report.figures.style import look
 from confide.report.leaderboard.standing import CELLS, OUT, Claimed, audited, claimed
 from confide.report.results import Result, load
@@ -22,7 +22,6 @@ BESIDE = ("accuracy_public", "accuracy_private", "ppl_public", "ppl_private")
 ALL = "all tokens"
 PUBLIC = "public tokens"
 UNITS = {ALL: "bits per character", PUBLIC: "bits per token"}  # by what is predicted
-START = "untouched"  # the method that trains nothing
 PASSES = "passes"  # over the training text
 FILES = ("certificate", "evaluate")  # of a run, beside its attacks
 
@@ -77,7 +76,7 @@ class Entry(Asked):
     @property
     def is_start(self) -> bool:
         """Whether it is what all others started from, which nobody's method improved."""
-        return self.method == START
+        return self.method == UNTOUCHED
 
     @property
     def label(self) -> str:
