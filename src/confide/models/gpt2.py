@@ -70,6 +70,7 @@ def _config(spec: GPT2Spec, vocab_size: int, bos: int | None) -> "GPT2Config":
         bos_token_id=bos,
         eos_token_id=bos,
         activation_function="gelu_pytorch_tanh",  # gelu_new in one pass instead of eight
+        attn_implementation="sdpa",  # causal where it is given no mask
     )
 
 
@@ -148,9 +149,11 @@ class GPT2Model(LanguageModel):
         if ends is not None:
             ids = repeated(ids, ends)
             positions = repeated(positions, ends)
-        return self.network.transformer(
-            input_ids=ids, position_ids=positions, use_cache=False
-        ).last_hidden_state
+        body = self.network.transformer
+        x = body.drop(body.wte(ids) + body.wpe(positions))
+        for block in self.blocks:
+            x = block(x)
+        return body.ln_f(x)
 
     def start(self, count: int) -> State:
         return []

@@ -175,25 +175,25 @@ def evaluated(job: Job) -> int:
     length = int(lengths.max()) + 1
     count = min(len(valid), at_once(job.model, length))
     job.model.eval()
-    needed = scaled(partial(read, job.model), job, count, length)
+    device = torch.device(job.device)
+    needed = scaled(lambda batch: read(job.model, batch.to(device)), job, count, length)
     job.model.train()
     return needed
 
 
 def scaled(function: Callable[[Batch], object], job: Job, count: int, length: int) -> int:
     """Bytes that a function of a batch takes, from two and three of its examples."""
-    device = torch.device(job.device)
 
     def of(examples: int) -> int:
         ids = torch.full((examples, length), job.model.bos)
-        batch = Batch(ids, ids).to(device)
+        batch = Batch(ids, ids)  # on the CPU, where a batch comes from
         return taken(lambda: function(batch), job.device)
 
     few = min(count, 2)
     whole = of(few)
     if count > few:
         whole += (count - few) * max(0, of(few + 1) - whole)
-    return round(GAPS[device.type] * whole)
+    return round(GAPS[torch.device(job.device).type] * whole)
 
 
 def savings(spec: TrainSpec) -> list[str]:
