@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from confide.dp.ledger import Ledger, settings_digest
 from confide.errors import InputError
 from confide.files.io import read_jsonl, sha256
 from confide.methods import METHODS
+from confide.models.batches import Batch
 from confide.specs import LSTMSpec, PrivacySpec, ReadSpec, RecipeSpec, TrainSpec
 from confide.stages.train import train
 from confide.text import tokenizer as tokenizers
@@ -481,6 +483,24 @@ def test_what_is_declared_public_has_a_digest_in_the_ledger(
     shutil.rmtree(model)
     with pytest.raises(InputError, match="is declared public, but was not found"):
         run(tmp_path / "1", vocabulary, wanted)
+
+
+@pytest.mark.parametrize("method", TRAINED)
+def test_a_batch_is_moved_to_the_device_once(
+    method: str, tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is on a GPU cannot be pinned for the way to it; no GPU is needed to see that."""
+    moved = []  # kept, so that no other tensor gets the place of one of them
+
+    def to(batch: Batch, device: torch.device) -> Batch:
+        assert not any(batch.inputs is known for known in moved)
+        there = replace(batch, inputs=batch.inputs.clone())
+        moved.append(there.inputs)
+        return there
+
+    monkeypatch.setattr(Batch, "to", to)
+    run(tmp_path, vocabulary, spec(method))
+    assert moved
 
 
 @pytest.mark.gpu
