@@ -1,12 +1,12 @@
 """Write docs/leaderboard.md from the panels of leaderboards, so that no number of it is typed.
 
-    python tools/leaderboard_page.py [--results FOLDER]
+    python tools/leaderboard_page.py [--results FOLDER] [--machine WORDS]
 
 The fixed words are in tools/leaderboard_page.jinja. Panels that `snakemake leaderboard` made below
-FOLDER (results/, if nothing is said) are kept in docs/results/leaderboard/, with the day and the
-commit, and so are the trials of `snakemake tuning`. Verdicts, tables and figures are made of all
-that is kept there, on whichever machine that was run; panels that are missing are named. Without
-any nothing is written, and the command ends with 1.
+FOLDER (results/, if nothing is said) are kept in docs/results/leaderboard/, with the day, the
+commit and the machine, and so are the trials of `snakemake tuning`. Verdicts, tables and figures
+are made of all that is kept there, on whichever machine that was run; panels that are missing are
+named. Without any nothing is written, and the command ends with 1.
 """
 
 import argparse
@@ -31,6 +31,7 @@ PAGE = ROOT / "docs/leaderboard.md"
 FIGURES = ROOT / "docs/figures"
 KEPT = RANKED
 DATES = "dates.csv"
+COLUMNS = ("study", "date", "commit", "machine")
 TRIALS = "tuning.csv"
 BOARDS = {
     "leaderboard": "LSTM and small GPT-2",
@@ -59,8 +60,8 @@ class Tuned(NamedTuple):
     best: str
 
 
-def keep(results: Path) -> None:
-    """Copy what was made, and say when and from which commit a panel is that was not kept yet."""
+def keep(results: Path, machine: str) -> None:
+    """Copy what was made, and say when, where and from which commit a panel is that is new."""
     panels = sorted((results / "leaderboards/panels").glob("*.json"))
     trials = [results / TRIALS] if (results / TRIALS).is_file() else []
     dates = {row["study"]: row for row in read(KEPT / DATES)}
@@ -72,9 +73,10 @@ def keep(results: Path) -> None:
         shutil.copyfile(made, kept)
         if made in panels:
             day = datetime.date.today().isoformat()
-            dates[made.stem] = {"study": made.stem, "date": day, "commit": commit()}
+            made_of = (made.stem, day, commit(), machine)
+            dates[made.stem] = dict(zip(COLUMNS, made_of, strict=True))
     if dates:
-        write(KEPT / DATES, ["study", "date", "commit"], [dates[study] for study in sorted(dates)])
+        write(KEPT / DATES, list(COLUMNS), [dates[study] for study in sorted(dates)])
 
 
 def commit() -> str:
@@ -153,8 +155,9 @@ def page(params: Params) -> str | None:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--results", type=Path, default=ROOT / "results")
+    parser.add_argument("--machine", default="unknown", help="what the models were trained on")
     asked = parser.parse_args(arguments)
-    keep(asked.results)
+    keep(asked.results, asked.machine)
     text = page(load(ROOT / FILE))
     if text is None:
         print(f"{asked.results}/leaderboards/panels: nothing is there; run `snakemake leaderboard`")

@@ -70,7 +70,6 @@ def _config(spec: GPT2Spec, vocab_size: int, bos: int | None) -> "GPT2Config":
         bos_token_id=bos,
         eos_token_id=bos,
         activation_function="gelu_pytorch_tanh",  # gelu_new in one pass instead of eight
-        attn_implementation="sdpa",  # causal where it is given no mask
     )
 
 
@@ -101,6 +100,7 @@ class GPT2Model(LanguageModel):
     def __init__(self, spec: GPT2Spec, vocab_size: int, bos: int):
         super().__init__()
         self.network = _network(spec, vocab_size, bos)
+        self.network.set_attn_implementation("sdpa")  # which is causal where it is given no mask
         if spec.lora_rank:
             _adapt(self.network, spec.lora_rank)
         self.head = Head(self.network.lm_head.weight)  # tied to the embedding
