@@ -33,6 +33,19 @@ def test_token_by_token_equals_the_whole_sequence(name: str) -> None:
     torch.testing.assert_close(torch.stack(hidden, 1), model.hidden(ids), rtol=1e-4, atol=1e-6)
 
 
+def test_gpt2_is_that_of_transformers() -> None:
+    """Padded or not: what is behind an example's end changes nothing before it."""
+    model = model_of("gpt2")
+    ids = torch.randint(0, 50, (3, 9))
+    theirs = model.network.transformer(input_ids=ids).last_hidden_state
+    torch.testing.assert_close(model.hidden(ids), theirs, rtol=1e-4, atol=1e-6)
+    ends = torch.tensor([8, 4, 2])
+    padded = model.hidden(ids, ends=ends)
+    for row, end in enumerate(ends.tolist()):
+        expected = theirs[row, : end + 1]
+        torch.testing.assert_close(padded[row, : end + 1], expected, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", SPECS)
 def test_rows_of_a_state(name: str) -> None:
     model = model_of(name)
