@@ -11,6 +11,7 @@ import torch
 
 from confide import models
 from confide.errors import InputError
+from confide.models.batches import Batch
 from confide.models.recompute import recompute
 from confide.runtime import memory
 from confide.runtime.memory import free, taken
@@ -99,6 +100,20 @@ def test_forecasts_are_what_updates_take(size: str, method: str, again: bool) ->
     assert made.gradients.nonfinite() == 0
     really = taken(lambda: [made.run(step) for step in epochs[0][:3]], "cpu")
     assert 0.9 < (found.states + found.piece / forecasts.GAPS["cpu"]) / really < 1.1
+
+
+def test_what_a_library_keeps_from_its_first_call_hides_no_example() -> None:
+    """As cuBLAS keeps a workspace, which was more than a third example took."""
+    kept: list[torch.Tensor] = []
+
+    def read(batch: Batch) -> None:
+        if not kept:
+            kept.append(torch.empty(1_000_000))
+        torch.empty(len(batch), 1000)
+
+    job, _ = job_of(SIZES["lstm 100"], "nonprivate", text(40, 40, VOCAB))
+    found = forecasts.scaled(read, job, count=50, length=10)
+    assert found == pytest.approx(forecasts.GAPS["cpu"] * 50 * 4000, rel=0.05)
 
 
 @pytest.mark.parametrize(
