@@ -7,11 +7,15 @@ G_t), so clipping needs no special case. Gates stand in torch's order: input, fo
 output.
 """
 
+import warnings
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+# On a GPU torch's kernel copies them at every call, which is little beside the call itself.
+warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk")
 
 
 def gates(pre: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
