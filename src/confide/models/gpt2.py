@@ -140,7 +140,7 @@ class GPT2Model(LanguageModel):
         if ids.shape[1] > self.spec.positions:
             raise InputError(
                 f"a point has {ids.shape[1]} tokens, the model {self.spec.positions} positions; "
-                "choose smaller points",
+                "choose more, or smaller points",
                 key="model.positions",
                 value=self.spec.positions,
             )
