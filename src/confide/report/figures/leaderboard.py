@@ -136,9 +136,10 @@ def _ahead(cell: Cell) -> tuple[str, str]:
         return ALONE[cell.verdict]
     if cell.verdict == NOBODY or cell.papers is None or cell.ours is None:
         return "nobody", style.FAINT
-    share = round(100 * (worth(cell.ours, cell.tokens) / worth(cell.papers, cell.tokens) - 1))
+    share = 100 * (worth(cell.ours, cell.tokens) / worth(cell.papers, cell.tokens) - 1)
+    shown = f"{share:+.0f} %" if abs(share) >= 10 else f"{share:+.1f} %"
     colors = {BETTER: OURS, WORSE: PAPERS}
-    return f"{share:+d} %".replace("-", "−"), colors.get(cell.verdict, style.FAINT)
+    return shown.replace("-", "−"), colors.get(cell.verdict, style.FAINT)
 
 
 def _side(entry: Entry) -> str:
