@@ -73,8 +73,8 @@ def keep(results: Path, machine: str) -> None:
         shutil.copyfile(made, kept)
         if made in panels:
             day = datetime.date.today().isoformat()
-            made_of = (made.stem, day, commit(), machine)
-            dates[made.stem] = dict(zip(COLUMNS, made_of, strict=True))
+            values = (made.stem, day, commit(), machine)
+            dates[made.stem] = dict(zip(COLUMNS, values, strict=True))
     if dates:
         write(KEPT / DATES, list(COLUMNS), [dates[study] for study in sorted(dates)])
 

@@ -152,7 +152,8 @@ class GPT2Model(LanguageModel):
         body = self.network.transformer
         x = body.drop(body.wte(ids) + body.wpe(positions))
         for block in self.blocks:
-            x = block(x)
+            read = block(x)
+            x = read[0] if isinstance(read, tuple) else read  # as transformers 5.0 has it
         return body.ln_f(x)
 
     def start(self, count: int) -> State:

@@ -190,7 +190,7 @@ def scaled(function: Callable[[Batch], object], job: Job, count: int, length: in
         return taken(lambda: function(batch), job.device)
 
     few = min(count, 2)
-    of(few)  # once for what libraries keep from their first call on
+    of(1)  # takes what libraries keep from their first call on
     whole = of(few)
     if count > few:
         whole += (count - few) * max(0, of(few + 1) - whole)
