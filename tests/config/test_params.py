@@ -672,6 +672,46 @@ def test_made_up_values_want_all_tokens_to_be_learnt(tmp_path):
         load(file)
 
 
+@pytest.mark.parametrize(
+    ("fill", "message"),
+    [
+        ("sim", "has text that needs protection: values in place of masks are of a dataset with"),
+        ("publik", r"is not defined under datasets: .*; did you mean public\?"),
+        ("true", "is not defined under datasets"),
+    ],
+)
+def test_values_in_place_of_masks_are_of_public_text(tmp_path, fill, message):
+    """Named is a dataset whose policy finds them; "true" in quotes is a name like another."""
+    rows = yaml.safe_load(TINY.read_text())
+    rows["datasets"]["sim"]["fill"] = fill
+    file = tmp_path / "params.yaml"
+    file.write_text(yaml.safe_dump(rows))
+    with pytest.raises(InputError, match=rf"datasets\.sim\.fill = .*{message}"):
+        load(file)
+
+
+def test_a_run_says_whose_values_it_read(tmp_path):
+    """And what the policy was made of that found them: what it finds in public text tells of it."""
+    rows = yaml.safe_load(TINY.read_text())
+    words = tmp_path / "customers.txt"
+    words.write_text("Ann Lee")
+    rows["policies"]["customers"] = {"kind": "words", "path": str(words), "label": "name"}
+    other = {"corpus": "public", "public": True, "policy": "customers"}
+    rows["datasets"]["names"] = rows["datasets"]["public"] | other
+    rows["runs"]["redacted"]["dataset"] = "filled"
+    file = tmp_path / "params.yaml"
+    for fill, public in (("public", True), ("names", False)):
+        rows["datasets"]["filled"] = rows["datasets"]["sim"] | {"fill": fill}
+        file.write_text(yaml.safe_dump(rows))
+        params = load(file)
+        run = jobs.of_row(params, "redacted")[0]
+        (read,) = [read for read in jobs.reads(params, run) if read.stage == "values"]
+        place = f"data/work/{fill}/found_values.json"
+        assert (read.source, read.public, read.artefact) == (fill, public, place)
+        assert jobs.data(params, run).fill == fill
+        assert "public" in jobs.taken_for_public(params, run)
+
+
 def test_noised_updates_of_redacted_text_want_masks(tmp_path):
     """Of CRT; those of JFT read the original text, which holds no made-up value."""
     rows = yaml.safe_load(TINY.read_text())

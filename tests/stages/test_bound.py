@@ -40,7 +40,7 @@ PROCESSED = {
     "scope": {"scope": "all"},
     "merge_masks": {"merge_masks": True},
     "learn": {"learn": "assistant"},
-    "fill": {"fill": True},
+    "fill": {"fill": "public"},
 }
 
 

@@ -73,6 +73,10 @@ def corpora(draw):
 def through(folder, rows, spec):
     """What every stage writes."""
     folder.mkdir()
+    values = {}
+    if isinstance(spec.fill, str):
+        values["values"] = folder / "values"
+        values["values"].write_text('[["call", "five", ""], ["", "six", "<MASK>"]]')
     at = {
         name: folder / name
         for name in ("points", "copies", "spans", "tokenizer", "original", "redacted")
@@ -83,9 +87,10 @@ def through(folder, rows, spec):
     redact(REDACT, points=at["points"], output=at["spans"])
     told = {"text": TEXT, "redact": REDACT, "reads": []}
     recall(RecallSpec(**told), points=at["points"], spans=at["spans"], output=folder / "recall")
-    partition(spec, **at, policies=digest_of_specs(REDACT))
+    partition(spec, **at, **values, policies=digest_of_specs(REDACT))
     tested = NeighboursSpec(**told, partition=spec, sample=6)
-    neighbours(tested, points=at["points"], tokenizer=at["tokenizer"], output=folder / "neighbours")
+    files = {"points": at["points"], "tokenizer": at["tokenizer"], **values}
+    neighbours(tested, **files, output=folder / "neighbours")
     names = ("recall", "original", "redacted", "neighbours")
     said = {name: beside.read(folder / name) for name in ("copies", "spans")}
     return said | {name: (folder / name).read_bytes() for name in names}
@@ -100,7 +105,7 @@ def turned(rows):
     corpora(),
     st.sampled_from(["private", "all"]),
     st.booleans(),
-    st.booleans(),
+    st.sampled_from([False, True, "public"]),
     st.sampled_from([300, 700, 1 << 20]),
 )
 def test_columns_and_rows_give_the_same_bytes(

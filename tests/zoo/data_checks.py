@@ -70,7 +70,9 @@ def words() -> tokenizer.Tokenizer:
     return tokenizer.train_bpe(["my code is it, thank you as it is; and so on"] * 3, 290)
 
 
-def through(texts: list[str], spec: RedactSpec, *, fill: bool = False) -> tuple[bytes, Partition]:
+def through(
+    texts: list[str], spec: RedactSpec, *, fill: bool | str = False
+) -> tuple[bytes, Partition]:
     """All data stages; the bytes that confidential training reads, and the partition.
 
     They are the same where points are as `split` writes them, which are read as columns, and where
@@ -87,7 +89,7 @@ def through(texts: list[str], spec: RedactSpec, *, fill: bool = False) -> tuple[
     return as_written
 
 
-def _through(rows: list[dict], spec: RedactSpec, fill: bool) -> tuple[bytes, Partition]:
+def _through(rows: list[dict], spec: RedactSpec, fill: bool | str) -> tuple[bytes, Partition]:
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stderr(io.StringIO()):
         at = {
             key: Path(name, key)
@@ -97,13 +99,18 @@ def _through(rows: list[dict], spec: RedactSpec, fill: bool) -> tuple[bytes, Par
         tokenizer.save(words(), at["tokenizer"])
         dedup(DedupSpec(), points=at["points"], output=at["copies"])
         redact(spec, points=at["points"], output=at["spans"])
-        partition(PartitionSpec(fill=fill), **at, policies=digest_of_specs(spec))
+        values = None
+        if isinstance(fill, str):
+            values = Path(name, "values")
+            values.write_text('[["has", "42", ""], ["is", "Bo", ""]]')
+        told = {"values": values, "policies": digest_of_specs(spec)}
+        partition(PartitionSpec(fill=fill), **at, **told)
         return at["redacted"].read_bytes(), load_partition(at["original"], at["redacted"])
 
 
 def a_secret_that_the_policy_finds_leaves_no_trace() -> None:
     """What training reads is the same, byte for byte, for D and for D'."""
-    for fill in (False, True):
+    for fill in (False, True, "public"):
         for name, texts in PAIRS.items():
             first, second = (through(BESIDE + some, FINDS, fill=fill)[0] for some in texts)
             assert first == second, (name, fill)

@@ -62,7 +62,7 @@ FAULTS = [
         "Values in place of masks are drawn by the text as it was, and tell of it.",
         CAUGHT,
         "confide.data.partitioning:rows",
-        ("dressed(shown, key)", "dressed(shown, text)"),
+        ("dressed(shown, key, fill)", "dressed(shown, text, fill)"),
     ),
     slip(
         "gaps in characters",

@@ -281,6 +281,12 @@ def review_files(wildcards):
     return {"review": review, **drawn_from} if review else {}
 
 
+def values_file(wildcards):
+    """Values of public text that stand in place of a dataset's masks."""
+    fill = DATASETS[wildcards.dataset].fill
+    return {"values": jobs.VALUES.format(fill)} if isinstance(fill, str) else {}
+
+
 def pipeline_files(wildcards):
     """Pipelines that the policies of a dataset run."""
     dataset = DATASETS[wildcards.dataset]

@@ -126,6 +126,26 @@ rule redact:
         "confide redact --spec {params.spec:q} --points {input.points} --output {output} {params.share} --threads {threads} > {log} 2>&1"
 
 
+# What a policy finds in a public text, for the masks of another one.
+rule found_values:
+    input:
+        points="data/work/{dataset}/points.jsonl",
+        spans="data/work/{dataset}/g0/spans.jsonl",
+    output:
+        jobs.VALUES.format("{dataset}"),
+    log:
+        "logs/found_values/{dataset}.log",
+    benchmark:
+        "logs/benchmarks/found_values/{dataset}.tsv"
+    params:
+        spec=lambda w: show(jobs.found_values(PARAMS, w.dataset)),
+        policies=lambda w: digest_of_specs(jobs.redaction(PARAMS, w.dataset, 0.0)),
+        code=code("found_values"),
+    shell:
+        "confide found_values --spec {params.spec:q} --points {input.points} --spans {input.spans} "
+        "--policies {params.policies:q} --output {output} > {log} 2>&1"
+
+
 # What the policy misses, counted against the secrets that the corpus knows of.
 rule recall:
     input:
@@ -149,6 +169,7 @@ rule recall:
 
 rule partition:
     input:
+        unpack(values_file),
         points="data/work/{dataset}/points.jsonl",
         copies="data/work/{dataset}/copies.jsonl",
         spans="data/work/{dataset}/g{gamma}/spans.jsonl",
@@ -168,18 +189,20 @@ rule partition:
         policies=lambda w: digest_of_specs(
             jobs.redaction(PARAMS, w.dataset, float(w.gamma))
         ),
+        values=lambda w, input: flag("values", input.get("values")),
         share="",
         code=code("partition"),
     shell:
         "confide partition --spec {params.spec:q} --points {input.points} --copies {input.copies} --spans {input.spans} "
         "--tokenizer {input.tokenizer} --policies {params.policies:q} --original {output.original} "
-        "--redacted {output.redacted} {params.share} --threads {threads} > {log} 2>&1"
+        "--redacted {output.redacted} {params.values} {params.share} --threads {threads} > {log} 2>&1"
 
 
 # What the processed text shows of a secret: masked in the raw text, does anything change that training reads?
 rule neighbours:
     input:
         unpack(review_files),
+        unpack(values_file),
         points="data/work/{dataset}/points.jsonl",
         pipelines=pipeline_files,
         tokenizer=lambda w: f"data/tokenizers/{DATASETS[w.dataset].tokenizer}.json",
@@ -199,13 +222,14 @@ rule neighbours:
         spec=lambda w: show(
             jobs.neighbours(PARAMS, w.dataset, float(w.gamma), w.dedup == "dedup")
         ),
+        values=lambda w, input: flag("values", input.get("values")),
         review=lambda w, input: flag("review", input.get("review")),
         spans=lambda w, input: flag("spans", input.get("spans")),
         copies=lambda w, input: flag("copies", input.get("copies")),
         code=code("neighbours"),
     shell:
         "confide neighbours --spec {params.spec:q} --points {input.points} --tokenizer {input.tokenizer} "
-        "{params.review} {params.spans} {params.copies} --output {output} --threads {threads} > {log} 2>&1"
+        "{params.values} {params.review} {params.spans} {params.copies} --output {output} --threads {threads} > {log} 2>&1"
 
 
 rule prepare:

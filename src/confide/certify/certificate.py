@@ -339,7 +339,7 @@ def measurements(
     check_review(missed, neighbours)
     check_measured(measured, ran, recall, keys=TEXT, stages=("policy",))
     check_measured(
-        missed, ran, neighbours, keys=(*TEXT, *PARTITION), stages=("tokenizer", "policy")
+        missed, ran, neighbours, keys=(*TEXT, *PARTITION), stages=("tokenizer", "policy", "values")
     )
     check_findings(measured, missed, recall, merge_masks=data.merge_masks)
     return measured, missed

@@ -171,6 +171,23 @@ def tokenizers(params: Params) -> Iterator[Problem]:
             yield Problem(("tokenizers", name, needed), None, message)
 
 
+def filled(params: Params) -> Iterator[Problem]:
+    """Datasets whose values in place of masks are of no public text."""
+    public = jobs.public_corpora(params)
+    for name, dataset in params.datasets.items():
+        if not isinstance(dataset.fill, str):
+            continue
+        path = ("datasets", name, "fill")
+        yield from undefined(params, path, dataset.fill, "datasets")
+        source = params.datasets.get(dataset.fill)
+        if source is not None and not (source.public and source.corpus in public):
+            message = (
+                "has text that needs protection: values in place of masks are of a dataset with "
+                "public: true, whose corpus no other one protects; true makes them up"
+            )
+            yield Problem(path, dataset.fill, message)
+
+
 def learned(params: Params) -> Iterator[Problem]:
     """Datasets that learn some tokens alone, and whose corpus or canaries do not say which."""
     chats = of_templates(params)

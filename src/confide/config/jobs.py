@@ -26,6 +26,7 @@ from confide.specs import (
     DatasetSpec,
     DataSpec,
     EvaluateSpec,
+    FoundValuesSpec,
     NeighboursSpec,
     Params,
     PartitionSpec,
@@ -65,6 +66,7 @@ CERTIFICATE = "certificate"
 EVALUATION = "evaluate"
 TRAJECTORY = "trajectory"
 OF_TEXTS = ("worth", TEXT_AUDIT)  # what is measured of the texts that a model writes
+VALUES = "data/work/{}/found_values.json"  # of a public dataset
 TUNING = "tuning"  # the study whose runs are trials of recipes
 
 
@@ -321,7 +323,12 @@ def taken_for_public(params: Params, run: Run) -> list[str]:
     for seen in [run, *ancestors(params, run)]:
         dataset = params.datasets[seen.row.dataset]
         used += [dataset.corpus, params.tokenizers[dataset.tokenizer].corpus]
-        for name in (dataset.policy, dataset.conservative):
+        policies = [dataset.policy, dataset.conservative]
+        if isinstance(dataset.fill, str):
+            values_of = params.datasets[dataset.fill]
+            used.append(values_of.corpus)
+            policies.append(values_of.policy)
+        for name in policies:
             used += trained(params, params.policies[name]).values()
     public = public_corpora(params)
     return [name for name in dict.fromkeys(used) if name is not None and name in public]
@@ -350,9 +357,30 @@ def reads(params: Params, run: Run) -> list[ReadSpec]:
 
 
 def data_reads(params: Params, dataset: str) -> list[ReadSpec]:
-    """What a dataset brings with it: its vocabulary, and the models of its policies."""
+    """What a dataset brings with it: its vocabulary, the models of its policies, and values that
+    stand in place of masks.
+    """
     vocabulary = tokenizer_read(params, params.datasets[dataset].tokenizer)
-    return [vocabulary, *policies_reads(params, dataset)]
+    return [vocabulary, *policies_reads(params, dataset), *values_reads(params, dataset)]
+
+
+def values_reads(params: Params, dataset: str) -> list[ReadSpec]:
+    """The text whose values stand in place of a dataset's masks, if it is another one's.
+
+    They are public where that text is, and whatever the policy that finds them was made of.
+    """
+    name = params.datasets[dataset].fill
+    if not isinstance(name, str):
+        return []
+    spec = params.datasets[name]
+    found_by = policy_reads(params, spec.policy, params.policies[spec.policy])
+    public = spec.corpus in public_corpora(params) and all(read.public for read in found_by)
+    return [ReadSpec(stage="values", source=name, public=public, artefact=VALUES.format(name))]
+
+
+def found_values(params: Params, dataset: str) -> FoundValuesSpec:
+    """What counts as a value of a public dataset."""
+    return FoundValuesSpec(merge_masks=params.datasets[dataset].merge_masks)
 
 
 @kept

@@ -82,6 +82,7 @@ CHECKS: tuple[Callable[[Params], Iterator[Problem]], ...] = (
     definitions.references,
     definitions.canaries,
     definitions.tokenizers,
+    definitions.filled,
     definitions.learned,
     definitions.conversations,
     definitions.reviews,

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from confide.data.partitioning import Ranges, Raw, Row, build, rows
+from confide.data.partitioning import Fill, Ranges, Raw, Row, build, rows
 from confide.data.redaction import Finding
 from confide.errors import InputError
 from confide.files.rows import Copy, Found, Join
@@ -79,16 +79,21 @@ Case = tuple[str, tuple[tuple[int, int], ...] | None, int, int, bool]
 
 
 def process_of(
-    find: Callable[[str], Finding], spec: PartitionSpec, tokenizer: Tokenizer
+    find: Callable[[str], Finding],
+    spec: PartitionSpec,
+    tokenizer: Tokenizer,
+    fill: Fill | None = None,
 ) -> Process:
     """Deduplication, redaction and partition of a few points.
+
+    `fill`: what puts values in place of masks, if anything does.
 
     InputError where the partition refuses them.
     """
     digested = digest("hmac-sha1")
 
     def process(points: list[Raw]) -> Partition:
-        return build(tokenizer, processed(points, find, spec, digested), spec.learn)
+        return build(tokenizer, processed(points, find, spec, digested, fill), spec.learn)
 
     return process
 
@@ -98,12 +103,13 @@ def processed(
     find: Callable[[str], Finding],
     spec: PartitionSpec,
     digested: Callable[[bytes], bytes],
+    fill: Fill | None = None,
 ) -> Iterator[Row]:
     """Rows of a few points: later copies by their digests, spans by `find`, then the partition."""
     texts = ((point.key, point.text, point.split, point.answers) for point in points)
     copied = [Copy(key) for key in copies(texts, digested)]
     findings = [Found(point.key, **finding) for point in points if (finding := find(point.text))]
-    return rows(spec, points, Join(Copy, rows=copied), Join(Found, rows=findings))
+    return rows(spec, points, Join(Copy, rows=copied), Join(Found, rows=findings), fill)
 
 
 def secrets_of(points: Iterable[Raw]) -> Iterator[Secret]:

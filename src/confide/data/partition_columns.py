@@ -5,6 +5,7 @@ Shapes: N points, T tokens.
 """
 
 from dataclasses import replace
+from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from confide.data.occurrences import Joined, in_bytes, planted
 from confide.data.partitioning import (
     Encode,
+    Fill,
     Part,
     dressed,
     edges_of,
@@ -32,9 +34,16 @@ SEVERAL_MASKS = rf"{MASK}[\s\x1c-\x1f\x{{80}}-\x{{10FFFF}}]*{MASK}"  # or more t
 
 
 def part_of(
-    spec: PartitionSpec, tokenizer: Tokenizer, encode: Encode, joined: Joined, copies: Copies
+    spec: PartitionSpec,
+    tokenizer: Tokenizer,
+    encode: Encode,
+    joined: Joined,
+    copies: Copies,
+    fill: Fill | None = None,
 ) -> Part:
     """The part of a shard. Unlike where rows have to be looked at one by one.
+
+    `fill`: what puts values in place of masks, if anything does.
 
     That is where some tokens alone are learned, where planted points may hold new tokens, and where
     a point is listed as a copy that can be none.
@@ -52,7 +61,7 @@ def part_of(
     private |= hidden
     texts = replaced(points.texts, hidden, arrays.texts([MASK] * int(hidden.sum())))
     changed = private & ~hidden
-    shown = replaced(texts, changed, redacted(spec, joined, changed, has_mask))
+    shown = replaced(texts, changed, redacted(spec, joined, changed, has_mask, fill))
     original, rest = views_of(tokenizer, encode, texts, shown)
     edges = edges_of(tokenizer, original.ids, original.starts)
     bases = edges[original.starts[:-1]]
@@ -81,9 +90,13 @@ def replaced(texts: pa.StringArray, places: np.ndarray, others: pa.StringArray) 
 
 
 def redacted(
-    spec: PartitionSpec, joined: Joined, chosen: np.ndarray, has_mask: np.ndarray
+    spec: PartitionSpec,
+    joined: Joined,
+    chosen: np.ndarray,
+    has_mask: np.ndarray,
+    fill: Fill | None,
 ) -> pa.StringArray:
-    """Texts of chosen points with each run of touching spans as one <MASK>, or a made-up value."""
+    """Texts of chosen points with each run of touching spans as one <MASK>, or a value."""
     points = joined.points
     lines = np.flatnonzero(chosen)
     within = chosen[joined.span_line]
@@ -113,9 +126,9 @@ def redacted(
         several = arrays.from_booleans(pc.match_substring_regex(left, SEVERAL_MASKS))
         some = left.filter(arrays.booleans(several)).to_pylist()
         left = replaced(left, several, arrays.texts(list(map(merged_masks, some))))
-    if spec.fill:
+    if fill is not None:
         keys = points.keys.take(arrays.integers(lines)).to_pylist()
-        left = arrays.texts(list(map(dressed, left.to_pylist(), keys)))
+        left = arrays.texts(list(map(dressed, left.to_pylist(), keys, repeat(fill))))
     return left
 
 

@@ -22,12 +22,13 @@ from confide.policies import hidden, merged_masks, merged_ranges, moved, redacte
 from confide.specs import PartitionSpec
 from confide.specs.data import Learn
 from confide.text.fakes import filled
+from confide.text.found_values import FoundValues
 from confide.text.planted import NEW_TOKEN, is_planted_key
 from confide.text.tokenizer import Tokenizer
 from confide.types import MASK, SPLITS, Partition, View
 
 BATCH = 2048  # points tokenized at once
-FILL_SEED = 0  # of made-up values: which ones they are tells nothing
+FILL_SEED = 0  # of values in place of masks: which ones they are tells nothing
 CACHE_TEXTS = 1 << 16
 CACHE_LENGTH = 256  # characters; longer texts seldom repeat
 SPLIT = {name: index for index, name in enumerate(SPLITS)}
@@ -39,6 +40,7 @@ ALONE = re.compile(r"(?<=[!-~])\n(?=[!-~])")
 Spans = Sequence[Sequence[Any]]  # of one text: start, end, perhaps a label and more
 Ranges = Sequence[tuple[int, int]]
 Encode = Callable[[str], bytes]  # packed token ids
+Fill = Callable[[str, int, str], str]  # a text without its masks, by a seed and the text's key
 
 
 class Raw(NamedTuple):
@@ -114,11 +116,13 @@ def rows(
     points: Iterable[Raw],
     copied: Join[Copy],
     findings: Join[Found],
+    fill: Fill | None = None,
     file: Path | None = None,
 ) -> Iterator[Row]:
     """Points (or tuples of the same values) with their spans, later copies masked.
 
-    `file` holds the points, for errors.
+    `fill`: what puts values in place of masks, if anything does; `file` holds the points, for
+    errors.
     """
     fast = tuple.__new__  # a third of the time of a call of Row
     for key, text, split, domain, owner, gold, answers in points:
@@ -155,8 +159,8 @@ def rows(
             if spec.merge_masks:
                 in_shown = merged_ranges(shown, in_shown) if in_shown else ()
                 shown = merged_masks(shown)
-            if spec.fill:
-                shown = dressed(shown, key)
+            if fill is not None:
+                shown = dressed(shown, key, fill)
         number = SPLIT[split]
         row = (text, shown, spans, gold, private, number, domain, owner, planted, learned, in_shown)
         yield fast(Row, row)
@@ -174,12 +178,26 @@ def no_copy(text: str, split: str, planted: bool) -> str | None:
     return None
 
 
-def dressed(redacted: str, key: str) -> str:
-    """A redacted text with made-up values in place of its masks; one that is a mask alone stays.
+def fill_of(spec: PartitionSpec, values: Path | None) -> Fill | None:
+    """What puts values in place of masks, if anything does: of public lists, or of public text.
 
-    Guarantees: a function of the redacted text, of the point's key, and of public lists.
+    values: what the stage `found_values` wrote. InputError where it is there and not asked for, or
+    the other way round.
     """
-    return redacted if redacted == MASK else filled(redacted, FILL_SEED, key)
+    if isinstance(spec.fill, str) != (values is not None):
+        message = "are not what fill asks for" if values else "are missing, which fill asks for"
+        raise InputError(message, key="values", value=spec.fill)
+    if values is not None:
+        return FoundValues.load(values).fill
+    return filled if spec.fill else None
+
+
+def dressed(redacted: str, key: str, fill: Fill) -> str:
+    """A redacted text with values in place of its masks; one that is a mask alone stays.
+
+    Guarantees: a function of the redacted text, of the point's key, and of what is public.
+    """
+    return redacted if redacted == MASK else fill(redacted, FILL_SEED, key)
 
 
 class Part(NamedTuple):

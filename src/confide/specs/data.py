@@ -297,7 +297,7 @@ class ReadSpec(Spec):
     ledger; None: there is none.
     """
 
-    stage: Literal["tokenizer", "policy", "pretrained"]
+    stage: Literal["tokenizer", "policy", "pretrained", "values"]
     source: str
     public: bool
     artefact: str | None = None
@@ -352,11 +352,19 @@ class PartitionSpec(Spec):
         "private"  # which copies are masked; all = CRT Algorithm 1 to the letter
     )
     learn: Learn = "all"
-    fill: bool = False  # made-up values stand in place of the masks of redacted text
+    # values stand in place of the masks of redacted text: made-up ones (True), or those that the
+    # policy of a public dataset finds in its text
+    fill: bool | str = False
 
     @model_serializer(mode="wrap")
     def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return without_usual(usual(self))
+
+
+class FoundValuesSpec(Spec):
+    """What counts as one value of a public text."""
+
+    merge_masks: bool = False  # ranges with nothing but white space between them are one
 
 
 class NeighboursSpec(Spec):

@@ -63,7 +63,8 @@ class RankedRun(ReportRun):
 
     recipe: str  # its name in params.yaml
     covered: bool = False  # its policy is a cover, which stands in for one that misses
-    filled: bool = False  # exact updates read made-up values in place of masks
+    # exact updates read values in place of masks, made-up ones (True) or those of public text
+    filled: bool | str = False
 
 
 class PanelSpec(Spec):
@@ -184,7 +185,9 @@ class DatasetSpec(Spec):
     dedup: DedupSpec = DedupSpec()
     scope: Literal["private", "all"] = "private"
     merge_masks: bool = False
-    fill: bool = False  # exact updates read made-up values where a mask would stand
+    # exact updates read values where a mask would stand: true, made-up ones; the name of a public
+    # dataset, those that its policy finds in its text
+    fill: bool | str = False
     # tokens of a chunk, its begin token counted: training reads the train split's points of a
     # domain end to end, cut into such chunks, each a record; needs the conservative policy
     # `everything`. None: a point is a record

@@ -467,7 +467,7 @@ class RowOfPanel(File):
     dedup: bool
     redact: bool
     covered: bool
-    filled: bool
+    filled: bool | str
     seeds: list[Count]
     claims: ClaimsOfRow | None  # None: no run counts
     runs: list[SeedOfRow]

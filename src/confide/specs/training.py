@@ -223,7 +223,7 @@ class DataSpec(TextSpec):
     scope: Literal["private", "all"] = "private"
     merge_masks: bool = False
     learn: Learn = "all"
-    fill: bool = False
+    fill: bool | str = False
 
     @model_serializer(mode="wrap")
     def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:

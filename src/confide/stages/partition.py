@@ -11,7 +11,7 @@ from pathlib import Path
 from confide.data import occurrences
 from confide.data.partition_columns import part_of
 from confide.data.partition_files import write_partitions
-from confide.data.partitioning import Part, Raw, builder, joined, remembering, rows
+from confide.data.partitioning import Part, Raw, builder, fill_of, joined, remembering, rows
 from confide.files import columns
 from confide.files.io import Range, sha256, state_of, write_json
 from confide.files.rows import Copy, Found, Join, read_rows
@@ -31,6 +31,7 @@ def partition(
     policies: str,
     original: Path,
     redacted: Path,
+    values: Path | None = None,
     share: str | None = None,
     owners: Path | None = None,
     threads: int = 1,
@@ -40,6 +41,7 @@ def partition(
     InputError if copies or spans do not belong to the points, or spans to the policies.
 
     policies: digest of the settings of redaction, `confide.provenance.terms.digest_of_specs`
+    values: of a public text, to put in place of masks, where spec.fill names a dataset
     share: of the points, such as 2-of-8; `confide gather` puts shares together
     owners: file for the names of owners in the order of their numbers, which `gather` needs
     threads: processes
@@ -52,30 +54,39 @@ def partition(
     ranges = of_share(shards(points), share)
     copied = Beside(copies)
     findings = Beside(spans, policies)
-    parts = scatter(lambda: part_in(spec, copied, findings, tokenizer), ranges, threads)
+    parts = scatter(lambda: part_in(spec, copied, findings, tokenizer, values), ranges, threads)
     numbers: dict[str, int] = {}
     known_by = None
     if share is not None:
-        known_by = f"{share} {made_of(spec, points, copies, spans, tokenizer)}"
+        known_by = f"{share} {made_of(spec, points, copies, spans, tokenizer, values)}"
     write_partitions(joined(parts, numbers), original, redacted, known_by)
     if owners is not None:
         write_json(owners, {"share": known_by, "owners": list(numbers)})
 
 
-def made_of(spec: PartitionSpec, points: Path, copies: Path, spans: Path, tokenizer: Path) -> str:
+def made_of(
+    spec: PartitionSpec,
+    points: Path,
+    copies: Path,
+    spans: Path,
+    tokenizer: Path,
+    values: Path | None,
+) -> str:
     """SHA-256 of what all shares of one partition are made of, as far as it is known at once: of
     large files how many bytes they have, and when they were written.
     """
     states = [state_of(path) for path in (points, copies, spans)]
-    said = f"{spec.model_dump_json()} {states} {sha256(tokenizer)}"
+    digests = [sha256(path) for path in (tokenizer, values) if path is not None]
+    said = f"{spec.model_dump_json()} {states} {' '.join(digests)}"
     return hashlib.sha256(said.encode()).hexdigest()
 
 
 def part_in(
-    spec: PartitionSpec, copies: Beside, spans: Beside, tokenizer: Path
+    spec: PartitionSpec, copies: Beside, spans: Beside, tokenizer: Path, values: Path | None
 ) -> Callable[[Range], Part]:
     """A function from a shard of the points to a part of the partition."""
     tokens = load(tokenizer)
+    fill = fill_of(spec, values)
     build = builder(tokens, spec.learn)
     encode = remembering(tokens)
 
@@ -84,7 +95,7 @@ def part_in(
         with no_collection():
             try:
                 there = occurrences.read(shard, findings)
-                return part_of(spec, tokens, encode, there, columns.copies(copied))
+                return part_of(spec, tokens, encode, there, columns.copies(copied), fill)
             except columns.Unlike:
                 return build(
                     rows(
@@ -92,6 +103,7 @@ def part_in(
                         read_rows(shard, *Raw._fields),
                         Join(Copy, copied),
                         Join(Found, findings),
+                        fill,
                         shard.path,
                     )
                 )

@@ -38,14 +38,14 @@ def must_score_all(steps: Iterable[Step], pack: int | None) -> str | None:
     return None
 
 
-def reads_filled(steps: Iterable[Step], *, fill: bool, redact: bool) -> bool:
+def reads_filled(steps: Iterable[Step], *, fill: bool | str, redact: bool) -> bool:
     """Whether noised updates read made-up values, so that one record may change several.
 
     Without copies and in its own place a record changes itself alone. But of equal texts, of which
     deduplication leaves the first, each has values of its own, and a point more or less gives the
     points of its document that follow other names.
     """
-    return fill and redact and any(step.noisy and step.view == "redacted" for step in steps)
+    return bool(fill) and redact and any(step.noisy and step.view == "redacted" for step in steps)
 
 
 def relies_on_policies(step: Step) -> bool:

@@ -39,7 +39,7 @@ class Asked:
     dedup: bool
     redact: bool
     covered: bool
-    filled: bool
+    filled: bool | str
 
 
 ASKED = [field.name for field in fields(Asked)]
@@ -70,8 +70,8 @@ class Entry(Asked):
 
     @property
     def is_ours(self) -> bool:
-        """Whether it has what none of the papers has: a cover, or made-up values."""
-        return self.covered or self.filled
+        """Whether it has what none of the papers has: a cover, or values in place of masks."""
+        return self.covered or bool(self.filled)
 
     @property
     def is_start(self) -> bool:
@@ -85,7 +85,7 @@ class Entry(Asked):
         if self.covered and not METHODS[self.method].needs_cover:
             label += " behind a cover"
         if self.filled:
-            label += ", made-up values"
+            label += ", made-up values" if self.filled is True else ", values of public text"
         if self.covered and self.dedup:
             label += ", deduplicated"
         return label if self.variant is None else f"{label} ({self.variant})"
