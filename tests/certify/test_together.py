@@ -88,14 +88,14 @@ def test_two_equal_trainings_cost_one_of_twice_as_many_updates(name):
 
 def test_a_secret_in_copies_is_not_the_same_change_to_all_models():
     """Masked wherever its text stands it changes several records of a model that reads copies, and
-    masked in one place two of a model that does not.
+    masked in one place two of a model that does not; and so it is with a record that is replaced.
     """
     models = [model(name, dedup=dedup) for name, dedup in (("a", True), ("b", False))]
-    found = total(models, "secret_missed")
-    assert (found.epsilon, found.why) == (math.inf, COPIES)
-    assert total(models, RECORD).epsilon < math.inf
+    for name in ("secret_missed", RECORD):
+        found = total(models, name)
+        assert (found.epsilon, found.why) == (math.inf, COPIES)
     alike = [model(name, dedup=True) for name in ("a", "b")]
-    assert total(alike, "secret_missed").epsilon < math.inf
+    assert max(total(alike, name).epsilon for name in ("secret_missed", RECORD)) < math.inf
 
 
 def test_a_start_that_models_share_is_counted_once_and_never_left_out():

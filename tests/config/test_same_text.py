@@ -13,7 +13,14 @@ from confide.corpora.lines import Shard, raw_lines
 from confide.errors import InputError
 from confide.files.io import Range, write_jsonl
 from confide.report.pages.card import card
-from confide.specs import CustomerSimSpec, LinesSpec, MultiDogoSpec, TokenizerSpec, WikiTextSpec
+from confide.specs import (
+    CustomerSimSpec,
+    LinesSpec,
+    MultiDogoSpec,
+    TokenizerSpec,
+    WikiTextSpec,
+)
+from confide.specs.data import SchemaGuidedSpec
 from tests.project import ROOT
 
 RUNS = ("again", "dpsgd")
@@ -22,6 +29,10 @@ SIZES = {"train": 60, "valid": 10, "test": 20}
 
 def dogo(**given):
     return MultiDogoSpec(reader="multidogo", **({"sizes": SIZES} | given))
+
+
+def sgd(**given):
+    return SchemaGuidedSpec(reader="sgd", **({"sizes": SIZES} | given))
 
 
 def wikitext(**given):
@@ -37,6 +48,16 @@ def wikitext(**given):
         (dogo(), dogo(skip={"train": 30, "valid": 10, "test": 20}), True),
         (dogo(), dogo(skip=SIZES, seed=1), True),  # what is of train here may be of test there
         (dogo(domains=["AIRLINE"]), dogo(domains=["MEDIA"]), False),
+        (sgd(domains=["BANKS"]), sgd(domains=["MEDIA"]), False),
+        (sgd(domains=["BANKS"]), sgd(domains=["banks"]), True),  # as the reader writes them
+        # whose domain it is, where a dialogue is of several
+        (sgd(domains=["BANKS"]), sgd(domains=["MULTI"], several="multi"), True),
+        (sgd(), sgd(skip=SIZES), False),
+        (sgd(), sgd(skip=SIZES, several="multi"), True),
+        (sgd(splits="drawn"), sgd(skip=SIZES), True),
+        # the archive may be of these files
+        (sgd(domains=["BANKS"]), sgd(domains=["BANKS"], path="data/own/sgd"), True),
+        (sgd(domains=["BANKS"]), sgd(domains=["MEDIA"], path="data/own/sgd"), False),
         (wikitext(lines=400), wikitext(skip=400), False),
         (wikitext(lines=400), wikitext(skip=399), True),
         (wikitext(), wikitext(skip=400), True),
@@ -112,7 +133,12 @@ def test_what_a_classifier_starts_from_is_public_only_if_it_is_declared():
 
 @pytest.mark.parametrize(
     "place",
-    ["data/work/domain_policies/own.json", "models/crt/g0-s0", "./data/tokenizers/bpe.json"],
+    [
+        "data/work/domain_policies/own.json",
+        "models/crt/g0-s0",
+        "./data/tokenizers/bpe.json",
+        "results/runs/crt/g0-s0/exposure.json",
+    ],
 )
 def test_what_the_workflow_makes_is_not_declared_public(place):
     given = tiny()

@@ -163,6 +163,9 @@ def test_a_delta_without_noise_is_no_number():
         claim = certified["claims"][-2] | {"epsilon": 0.0}
         assert delta_words(certified, claim) == finite
         assert delta_words(certified, claim | {"epsilon": "inf"}) == "–"
+    # of a random secret it is the chance that the policy misses it
+    random = certified["claims"][-2] | {"name": "bayesian_upper", "epsilon": 0.0}
+    assert delta_words(certificate("r", "redacted", 0.0), random) == "8e-5"
     untouched = certificate("r", "redacted", 0.0)
     record = untouched["claims"][0] | {"epsilon": 0.0, "delta": 8e-5}
     headline = untouched["headline"] | {"record_epsilon": 0.0}

@@ -136,7 +136,7 @@ def renamed(files):
 def test_a_file_holds_offsets_and_no_text(files, tmp_path):
     path = tmp_path / "review.json"
     review, sample = finished(files, path)
-    assert load(path) == review and sample_of(review, path, **files) == sample
+    assert load(path) == review and sample_of(review, path, **files, policies=POLICIES) == sample
     content = path.read_text()
     for text in sample.texts:
         assert text.text not in content and text.key not in content
@@ -152,7 +152,7 @@ def test_a_review_of_other_text_or_another_policy_is_refused(files, tmp_path):
         with pytest.raises(
             InputError, match=rf"review.json: {name}: is not the digest of .*{name}"
         ):
-            sample_of(review, path, **files)
+            sample_of(review, path, **files, policies=POLICIES)
         for file, content in before.items():
             file.write_bytes(content)
 
@@ -179,7 +179,7 @@ def test_a_file_that_was_edited_is_refused(files, tmp_path, change, message):
     finished(files, path)
     edited(path, **change)
     with pytest.raises(InputError, match=message):
-        sample_of(load(path), path, **files)
+        sample_of(load(path), path, **files, policies=POLICIES)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_marks_that_no_person_could_have_made_are_refused(files, tmp_path, marks
     save(path, review)
     edited(path, marks=[marks if n == place else None for n in range(len(every))])
     with pytest.raises(InputError, match=message) as error:
-        sample_of(load(path), path, **files)
+        sample_of(load(path), path, **files, policies=POLICIES)
     assert f"marks.{place}" in str(error.value) and sample.texts[place].text not in str(error.value)
 
 

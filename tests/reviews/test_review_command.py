@@ -99,7 +99,8 @@ def test_a_review_says_beforehand_what_its_certificate_would_count(
     begun = load(path)
     work = tmp_path / "data/work" / project
     files = {"points": work / "points.jsonl", "copies": work / "copies.jsonl"}
-    sample = sample_of(begun, path, spans=work / "g0/spans.jsonl", **files)
+    policies = begun.terms["policies"]  # whose findings these are: no list, no model
+    sample = sample_of(begun, path, spans=work / "g0/spans.jsonl", **files, policies=policies)
     bounds = best(Session(begun, sample, path))
     assert len(bounds) > 1 and max(bounds.values()) >= bounds[ANY]
     assert all(line in said for line in prospects(bounds))

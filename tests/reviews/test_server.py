@@ -10,7 +10,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from browser import CHROMIUM, Browser
-from toy import begun, corpus
+from toy import POLICIES, begun, corpus
 
 from confide.reviews.marks import load, sample_of
 from confide.reviews.server import Server
@@ -27,7 +27,7 @@ def served(folder, **given):
     path = folder / "review.json"
     if path.exists():
         review = load(path)
-        sample = sample_of(review, path, **files)
+        sample = sample_of(review, path, **files, policies=POLICIES)
     else:
         review, sample = begun(files, size=10, **given)
     server = Server(Session(review, sample, path))

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 import pytest
 from attested import built, project, sign  # noqa: F401 (fixtures)
 from certified import ASKED, METHODS, append, certificate, closed, files_of, ledger_of
-from tested_neighbours import CODE, corpus_of
+from tested_neighbours import CODE, corpus_of, write
 from tested_neighbours import run as neighbours_of
 
 from confide.certify.certificate import sealed
@@ -20,7 +20,7 @@ from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import read_json, sha256, write_json
 from confide.provenance.terms import digest_of_specs
-from confide.specs import RecallSpec
+from confide.specs import RecallSpec, RedactSpec
 from confide.stages.certify import certify
 from confide.stages.recall import recall
 from confide.stages.redact import redact
@@ -314,3 +314,26 @@ def test_a_sample_bounds_what_redaction_may_have_missed(
     with pytest.raises(InputError) if refused else nullcontext():
         check_findings(found, rows, tmp_path, merge_masks=False)
     check_findings(found, rows, tmp_path, merge_masks=True)
+
+
+@pytest.mark.parametrize("which", ["policy", "conservative"])
+def test_findings_of_a_list_that_was_edited_since_are_refused(tmp_path, which):
+    """The settings are the same, and so is all that is measured afterwards: on other words."""
+    names = tmp_path / "customers.txt"
+    words = {"kind": "words", "path": str(names), "label": "name", "independent": True}
+    digits = {"kind": "regex", "patterns": {"digit": r"\d+"}}
+    spec = RedactSpec.model_validate(
+        {"policy": digits, "conservative": digits}
+        | {which: {"kind": "union", "policies": [digits, words]}}
+    )
+    points = write(tmp_path / "points.jsonl", corpus_of("call Ann 12", "call Bo 3"))
+    spans = tmp_path / "spans.jsonl"
+    asked = RecallSpec(text=TEXT, redact=spec, reads=[])
+    names.write_text("# 6d1f8a2b9c3e4f50718293a4b5c6d7e8\nAnn")
+    redact(spec, points=points, output=spans)
+    recall(asked, points=points, spans=spans, output=tmp_path / "recall.json")
+    names.write_text("# 6d1f8a2b9c3e4f50718293a4b5c6d7e8\nAnn\nBo")
+    with pytest.raises(InputError, match=r"spans\.jsonl: .*of other points or another policy"):
+        recall(asked, points=points, spans=spans, output=tmp_path / "again.json")
+    redact(spec, points=points, output=spans)
+    recall(asked, points=points, spans=spans, output=tmp_path / "again.json")

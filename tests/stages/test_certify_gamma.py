@@ -6,18 +6,30 @@ import math
 from dataclasses import replace
 
 import pytest
-from certified import DELTA, METHODS, UNKNOWN, certificate, number
+from certified import ASKED, DELTA, METHODS, UNKNOWN, certificate, number
+from hypothesis import given as given_some
+from hypothesis import strategies as st
 
 from confide.certify.claims import bayesian_claims
-from confide.certify.facts import COPIES_FOUND, CUT_KEPT, MARKS_KEPT, Facts
+from confide.certify.facts import COPIES_FOUND, COPIES_KEPT, CUT_KEPT, MARKS_KEPT, Facts
 from confide.certify.gate import secret_claim
+from confide.certify.literal_claims import REPLACED
 from confide.commands.verify import verified
+from confide.data.neighbours import processed
+from confide.data.partitioning import Raw
+from confide.data.redaction import finder_of
 from confide.dp.accounting.price import epsilon, group
+from confide.specs import PartitionSpec, RedactSpec
 from confide.stages.split import pieces
+from confide.text.digests import digest
 from confide.types import MASK, Record
 from tests.releases import noised
 
 NOISED = [noised(count=60)]
+DIGITS = RedactSpec(
+    policy={"kind": "regex", "patterns": {"digit": r"\d"}},
+    conservative={"kind": "everything"},
+)
 
 
 def test_without_gold_secrets_nothing_that_needs_gamma_is_claimed(tmp_path):
@@ -103,10 +115,48 @@ def test_one_occurrence_alone_costs_what_the_copy_that_comes_back_costs(tmp_path
     assert "literal γ = 0.15, at most 0.2" in (tmp_path / "certificate.md").read_text()
 
 
+def test_a_record_that_is_replaced_changes_copies_of_two_texts(tmp_path):
+    """So its claim says that these stay as they were; wherever they are it costs as much as three
+    records do.
+    """
+    value, claims = certificate(tmp_path, METHODS["dpsgd"], **ASKED["dpsgd"])
+    for relation in ("replace_one", "add_or_remove"):
+        assert COPIES_KEPT in claims[f"record_{relation}_pld"]["condition"]
+    alone = claims["record_replace_one_literal"]
+    assert number(alone) == pytest.approx(group(NOISED, DELTA, REPLACED)[0])
+    assert COPIES_KEPT not in alone["condition"] and COPIES_KEPT in value["says"]
+    assert verified(tmp_path / "certificate.json")
+
+
+@given_some(
+    st.lists(st.sampled_from(["a 1", "b", "c 3", MASK]), min_size=1, max_size=7),
+    st.sampled_from(["a 1", "b", "c 3", "d 4"]),
+    st.sampled_from(["private", "all"]),
+    st.data(),
+)
+def test_no_more_records_change_than_are_counted(texts, other, scope, data):
+    place = data.draw(st.integers(0, len(texts) - 1))
+    replaced = [*texts[:place], other, *texts[place + 1 :]]
+    read = [processed_texts(some, scope) for some in (texts, replaced)]
+    assert sum(before != after for before, after in zip(*read, strict=True)) <= REPLACED
+
+
+def test_as_many_may_change():
+    before, after = (processed_texts([first, "a 1", "b 2"], "private") for first in ("a 1", "b 2"))
+    assert before == ["a 1", MASK, "b 2"] and after == ["b 2", "a 1", MASK]
+
+
+def processed_texts(texts, scope):
+    """What is read of some turns once later copies are masked."""
+    points = [Raw(f"d:{at}", text, "train", None, None, ()) for at, text in enumerate(texts)]
+    spec = PartitionSpec(scope=scope)
+    return [row.text for row in processed(points, finder_of(DIGITS), spec, digest("hmac-sha1"))]
+
+
 def test_without_deduplication_every_claim_is_about_one_occurrence(tmp_path):
     value, claims = certificate(tmp_path, METHODS["crt"], dedup=False)
     assert not [name for name in claims if "literal" in name] and "alone" not in value["says"]
-    assert MARKS_KEPT not in str(claims)
+    assert MARKS_KEPT not in str(claims) and COPIES_KEPT not in f"{claims} {value['says']}"
     assert value["headline"]["bayesian_epsilon_literal"] == value["headline"]["bayesian_epsilon"]
     assert value["headline"]["gamma_literal"] == value["headline"]["gamma"]
 

@@ -65,6 +65,7 @@ def test_a_record_is_a_chunk_and_a_dialogue_is_a_group_of_chunks(tmp_path):
 
 @pytest.mark.parametrize(("most", "pieces"), [(1, 1), (2, 2), (7, 2)])
 def test_a_secret_lies_in_two_chunks_unless_no_point_is_cut(tmp_path, most, pieces):
+    """All of its occurrences lie in any of those that a point is cut into."""
     _, claims, _ = packed(tmp_path, METHODS["dpsgd"], most)
     expected = group(NOISED, DELTA, pieces)[0]
     for name in ("secret_caught", "secret_missed", "bayesian"):
@@ -75,9 +76,7 @@ def test_a_secret_lies_in_two_chunks_unless_no_point_is_cut(tmp_path, most, piec
         f"one secret{' of fewer than 1024 tokens' if pieces == 2 else ''} within one whole dialogue"
     )
     assert claims["secret_other_length"]["epsilon"] == "inf"
-    assert number(claims["group_before_dedup"]) == pytest.approx(
-        group(NOISED, DELTA, 3 * pieces)[0]
-    )
+    assert number(claims["group_before_dedup"]) == pytest.approx(group(NOISED, DELTA, 3 * most)[0])
     assert number(claims["point_replace_one"]) == pytest.approx(group(NOISED, DELTA, most)[0])
 
 
@@ -120,7 +119,7 @@ def test_jft_protects_what_is_caught_and_as_long(tmp_path):
     assert claims["secret_missed"]["epsilon"] == claims["point_replace_one"]["epsilon"] == "inf"
     assert number(claims["secret_caught"]) == pytest.approx(group(NOISED, DELTA, 2)[0])
     assert LONGER in claims["secret_caught"]["condition"]
-    assert number(claims["group_caught"]) == pytest.approx(group(NOISED, DELTA, 3 * 2)[0])
+    assert number(claims["group_caught"]) == pytest.approx(group(NOISED, DELTA, 3 * 3)[0])
     assert number(claims["bayesian_missing"]) == pytest.approx(number(claims["secret_caught"]))
     assert "caught_replace_one_rdp" not in claims
     _, claims, _ = packed(tmp_path, JFT, 1, views="original redacted")  # no dialogue is cut

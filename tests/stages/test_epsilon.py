@@ -77,6 +77,22 @@ def test_selective_dp_as_published_costs_more_than_printed(capsys, plan, release
         assert (zero_out, replaced) == pytest.approx(expected, rel=0.012, abs=0.06)
 
 
+def test_a_record_that_is_in_some_of_the_known_batches_is_in_one_more_than_on_average(capsys):
+    """149 batches of a hundredth each: half of the records are in two."""
+    flags = [
+        "--sample_rate",
+        "0.01",
+        "--steps",
+        "149",
+        "--noise_multiplier",
+        "1",
+        "--delta",
+        "1e-5",
+    ]
+    assert main(["epsilon", *flags, "--unamplified"]) == 0
+    assert "priced as 2 steps at sample_rate 1," in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("printed", "rate", "sigma", "steps"),
     [

@@ -370,3 +370,9 @@ def test_verification_loads_no_model(folder):
     command = [sys.executable, "-c", script, "verify", str(folder / "certificate.json")]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch", "transformers", "matplotlib", "sklearn", "pandas", "mlflow"} & set(loaded)
+
+
+def test_a_seal_within_a_seal_is_compared():
+    """Only that of the whole file is another one where the file is another one."""
+    one, other = ({"seal": name, "model": {"seal": name}} for name in ("a", "b"))
+    assert list(verification.differences(one, other)) == [("model.seal", "a", "b")]

@@ -31,9 +31,10 @@ from confide.files import packages, permissions
 from confide.files.io import check_space
 from confide.output import escaping
 from confide.provenance import snakemake_internals
+from confide.provenance.artefacts import digest_of
 from confide.provenance.code_hash import code_hash
 from confide.provenance.records import check_opening, check_records, redate
-from confide.provenance.terms import digest_of_specs
+from confide.provenance.terms import findings_by
 from confide.runtime import afterwards, failures
 from confide.specs import FetchSpec, PackageSpec
 
@@ -147,6 +148,7 @@ SOURCES = jobs.sources(PARAMS)
 if snakemake_internals.is_main_process(workflow) and is_dry_run():
     if remark := pulled.without_text(SELECTED, Path.cwd()):
         escaping.warn(remark)
+content_of = functools.cache(digest_of)
 DATASETS = PARAMS.datasets
 
 
@@ -279,6 +281,12 @@ def review_files(wildcards):
     spans = f"{folder}/g{wildcards.gamma}/spans.jsonl"
     drawn_from = {"spans": spans, "copies": f"{folder}/copies.jsonl"}
     return {"review": review, **drawn_from} if review else {}
+
+
+@functools.cache
+def findings_of(dataset, gamma):
+    """Whose findings those of a dataset are: its policies' settings, and the user's own files that these name."""
+    return findings_by(jobs.redaction(PARAMS, dataset, float(gamma)), content_of)
 
 
 def values_file(wildcards):

@@ -120,6 +120,7 @@ rule redact:
         runtime=growing(240),
     params:
         spec=lambda w: show(jobs.redaction(PARAMS, w.dataset, float(w.gamma))),
+        policies=lambda w: findings_of(w.dataset, w.gamma),  # made again where a list has other words
         share="",
         code=code("redact"),
     shell:
@@ -139,7 +140,7 @@ rule found_values:
         "logs/benchmarks/found_values/{dataset}.tsv"
     params:
         spec=lambda w: show(jobs.found_values(PARAMS, w.dataset)),
-        policies=lambda w: digest_of_specs(jobs.redaction(PARAMS, w.dataset, 0.0)),
+        policies=lambda w: findings_of(w.dataset, 0.0),
         code=code("found_values"),
     shell:
         "confide found_values --spec {params.spec:q} --points {input.points} --spans {input.spans} "
@@ -186,9 +187,7 @@ rule partition:
     threads: 1
     params:
         spec=lambda w: show(jobs.partition(PARAMS, w.dataset, w.dedup == "dedup")),
-        policies=lambda w: digest_of_specs(
-            jobs.redaction(PARAMS, w.dataset, float(w.gamma))
-        ),
+        policies=lambda w: findings_of(w.dataset, w.gamma),
         values=lambda w, input: flag("values", input.get("values")),
         share="",
         code=code("partition"),

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from confide.certify.facts import UNKNOWN
+from confide.certify.facts import COPIES_KEPT, UNKNOWN
 from confide.dp.accounting.curves import Relation
 
 Unit = Literal["secret", "record", "author"]
@@ -250,7 +250,10 @@ def why(best: Option, covered: Cover, policies: Policies, wish: Wish) -> list[st
                 f"conservative policy {policies.conservative} makes private, while the others are "
                 "learned as they are"
             )
-        return [f"{whom}: epsilon = {best.record:.3g}"]
+        lines = [f"{whom}: epsilon = {best.record:.3g}"]
+        if best.alone is not None:
+            lines.append(f"that is if {COPIES_KEPT}")
+        return lines
     caught = f"a secret that the policy {policies.policy} catches: epsilon = {best.caught:.3g}"
     lines = [f"{caught}; one that it misses: {best.missed:.3g}"]
     if best.alone is not None and best.alone != best.caught:

@@ -21,7 +21,7 @@ from confide.certify.author_claims import author_claims
 from confide.certify.chunk_claims import chunk_claims
 from confide.certify.claim_curves import claim_curves
 from confide.certify.claims import Claim, all_claims, epoch_claims, headline
-from confide.certify.facts import UNKNOWN, Facts
+from confide.certify.facts import COPIES_KEPT, UNKNOWN, Facts
 from confide.certify.findings import check_findings
 from confide.certify.literal_claims import literal_claims
 from confide.certify.review import check_review, words_of
@@ -668,6 +668,7 @@ def in_words(claims: Sequence[Claim], *, known: bool, by_hand: Sequence[str] = (
     )
     alone = by_name.get("secret_caught_literal")
     everywhere = " in all copies of its text" if alone else ""
+    kept = f" (if: {COPIES_KEPT})" if COPIES_KEPT in record["condition"] else ""
 
     def odds(claim: Claim) -> str:
         if claim["epsilon"] == float("inf"):
@@ -681,7 +682,7 @@ def in_words(claims: Sequence[Claim], *, known: bool, by_hand: Sequence[str] = (
         )
 
     text = (
-        f"Replacing {record['unit']} {odds(record)}; masking a secret that the policy "
+        f"Replacing {record['unit']} {odds(record)}{kept}; masking a secret that the policy "
         f"catches{everywhere} {odds(caught)}, "
         f"one that it misses {odds(missed)} (if: {missed['condition']})."
     )

@@ -10,7 +10,16 @@ from dataclasses import replace
 from typing import TypedDict
 
 from confide.certify.confidentiality import bayesian_at, caught_only
-from confide.certify.facts import CONSERVATIVE, NAMED, NEIGHBOURS, STABLE, TOKENS, Facts
+from confide.certify.facts import (
+    CONSERVATIVE,
+    COPIES_KEPT,
+    IN_ITS_POOL,
+    NAMED,
+    NEIGHBOURS,
+    STABLE,
+    TOKENS,
+    Facts,
+)
 from confide.certify.literal import literal_epsilon
 from confide.dp.accounting.curves import Relation, grid, pld_curve
 from confide.dp.accounting.price import (
@@ -125,7 +134,7 @@ def conversion_of(accountant: str, relation: str, hop: str = "add_or_remove") ->
 def record_claims(facts: Facts) -> Iterator[Claim]:
     """Differential privacy of one record of the noised pools, by both accountants."""
     reached = facts.price.record
-    unit = f"{facts.unit} in a pool that is only trained on with noise"
+    unit = record_unit(facts)
     for relation in RELATIONS:
         prices = dict.fromkeys(ACCOUNTANTS, math.inf)
         if reached is not None:
@@ -145,13 +154,20 @@ def record_claims(facts: Facts) -> Iterator[Claim]:
             )
 
 
+def record_unit(facts: Facts) -> str:
+    """What a claim about whole records is of."""
+    return f"{facts.unit} in a pool that is only trained on with noise"
+
+
 def record_conditions(facts: Facts, epsilon: float) -> list[str]:
     """On what a claim about whole records depends."""
     conditions = [facts.sampled]
     if facts.conditional:
-        conditions.append("the record stays in its pool")
+        conditions.append(IN_ITS_POOL)
     if facts.price.authors:
         conditions.append(NAMED)
+    if facts.dedup:
+        conditions.append(COPIES_KEPT)
     return facts.unless_infinite(epsilon, facts.price.record, conditions)
 
 
@@ -318,12 +334,13 @@ def group_claims(facts: Facts) -> Iterator[Claim]:
         if missed is not None:
             epsilon, way = group(missed, facts.delta, size)
         marks = facts.cut
+        whose = f"one secret that the corpus marks{facts.marked_as}"
         if name == "group_after_dedup":
             marks = [*facts.marks, *facts.copies_found]
         yield claim(
             facts,
             name,
-            unit=f"all occurrences of one secret that the corpus marks ({size} {of})",
+            unit=f"all occurrences of {whose} ({size} {of})",
             epsilon=epsilon,
             conditions=[*facts.conservative_condition, facts.sampled, *facts.lengths, *marks],
             says=f"Confidentiality of a missed secret that stands in {size} {of}",

@@ -20,7 +20,8 @@ UNITS_OF_ANY = {"sentence": "one sentence", "window": "one window of consecutive
 CONSERVATIVE = "conditional on pi_c catching every miss of pi"
 STABLE = (
     "pi hides all of the secret, and masking it changes nothing else that pi or pi_c finds "
-    "(so it is with policies that judge a span by itself, and with covers)"
+    "(so it is with policies that judge a span by itself, and with covers, if no pattern runs out "
+    "of time)"
 )
 POISSON = "Poisson batches normalised by their public expected size; sizes of the pools are public"
 DEALT = (
@@ -32,8 +33,10 @@ POISSON_AUTHORS = (
     "Poisson batches of authors normalised by their public expected number; "
     "numbers of authors are public"
 )
+IN_ITS_POOL = "the record stays in its pool"
 NAMED = "all points of a person carry one name"
 MARKS_KEPT = "the marks of later copies stay as they are when the secret is masked"
+COPIES_KEPT = "copies of its text, and of what takes its place, are read or masked as they were"
 COPIES_FOUND = (
     "of a text that stands several times pi or pi_c finds something, "
     "so that later copies are masked"
@@ -149,7 +152,8 @@ class Facts:
     def groups(self) -> dict[str, tuple[int | None, str]]:
         """How many contributions hold the most frequent secret, and what they are.
 
-        k points have at most k authors.
+        k points have at most k authors. In one point it may stand many times, and so in all of the
+        chunks that the point lies in.
         """
         after = (self.points_after, "distinct texts")
         before = (self.points_before, "points, copies counted")
@@ -159,7 +163,7 @@ class Facts:
         if self.packing is None:
             return groups
         return {
-            name: (size and size * self.pieces, f"chunks: {size} {of}")
+            name: (size and size * self.packing.most, f"chunks: {size} {of}")
             for name, (size, of) in groups.items()
         }
 
@@ -217,6 +221,11 @@ class Facts:
         kinds = f"one random secret of the labels {', '.join(self.labels)}"
         words = self.secret.replace("one", "one random", 1)
         return words.replace("one random secret", kinds, 1) if self.labels else words
+
+    @property
+    def marked_as(self) -> str:
+        """As what the corpus marks the secrets that count, if not all of them do."""
+        return f" as {', '.join(self.labels)}" if self.labels else ""
 
     @property
     def conditional(self) -> bool:

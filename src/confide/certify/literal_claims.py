@@ -7,11 +7,12 @@ there are none: then the other claims are about one occurrence already.
 import math
 from collections.abc import Iterator
 
-from confide.certify.claims import Claim, claim
-from confide.certify.facts import ONE_ALONE, STABLE, Facts
+from confide.certify.claims import Claim, claim, record_unit
+from confide.certify.facts import IN_ITS_POOL, ONE_ALONE, STABLE, Facts
 from confide.certify.literal import literal_epsilon, price_of, records_changed
 from confide.dp.accounting.price import group
 
+REPLACED = 3  # records that may change where one is replaced in the raw text
 COMES_BACK = (
     "none can help: a copy that comes back is not as long as its mask, "
     "and shifts every chunk behind it"
@@ -21,11 +22,35 @@ COMES_BACK = (
 def literal_claims(facts: Facts) -> Iterator[Claim]:
     """Of a caught secret, a missed one, and one drawn at random where the shares are known."""
     if facts.dedup:
+        yield record_claim(facts)
         yield secret_claim(facts, "secret_caught_literal", "catches", True, [STABLE])
         yield secret_claim(
             facts, "secret_missed_literal", "missed", False, facts.conservative_condition
         )
         yield from random_claims(facts)
+
+
+def record_claim(facts: Facts) -> Claim:
+    """Of one record that is replaced in the raw text, wherever copies are.
+
+    Beside it the copy of its text that comes back may change, and the copy of what takes its place,
+    which is masked then.
+    """
+    epsilon = price_of(facts, REPLACED)(facts.delta)
+    way = "none"
+    if facts.price.record is not None and epsilon < math.inf:
+        way = group(facts.price.record, facts.delta, REPLACED)[1]
+    conditions = [facts.sampled, *([IN_ITS_POOL] if facts.conditional else [])]
+    return claim(
+        facts,
+        "record_replace_one_literal",
+        unit=record_unit(facts),
+        epsilon=epsilon,
+        conditions=held(facts, epsilon, conditions),
+        says=f"Privacy of {record_unit(facts)}, wherever copies of its text are, and of what takes "
+        f"its place ({REPLACED} records may change)",
+        conversion=way,
+    )
 
 
 def secret_claim(facts: Facts, name: str, verb: str, caught: bool, conditions: list[str]) -> Claim:

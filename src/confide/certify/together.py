@@ -30,8 +30,8 @@ CLAIMS: dict[str, tuple[str, Relation]] = {
 SAME = 1e-6  # relative difference of two prices that are the same
 TWICE = "the same noise was drawn in two trainings"
 COPIES = (
-    "later copies of a text are masked for some models alone: masking a secret in one place, or "
-    "wherever its text stands, changes several records of one or the other"
+    "later copies of a text are masked for some models alone: replacing a record, or masking a "
+    "secret in one place or wherever its text stands, changes several records of one or the other"
 )
 COMPOSED = "updates composed"
 ADDED = "epsilons and deltas added"
@@ -201,7 +201,7 @@ def hopeless(models: Sequence[Model], name: str) -> str | None:
     unbounded = [model.run for model in models if model.stated(name).epsilon == math.inf]
     if unbounded:
         return f"nothing bounds {', '.join(unbounded)}"
-    if name == "secret_missed" and len({model.dedup for model in models}) > 1:
+    if len({model.dedup for model in models}) > 1:
         return COPIES
     ledgers = {ledger.head: ledger for model in models for ledger in model.history or ()}
     return TWICE if noise_drawn_twice(ledgers.values()) else None

@@ -70,7 +70,7 @@ def epsilon(
         raise InputError(message, key="bands", value=bands)
     if unamplified:
         rate = 1.0
-        count = max(1, round(steps * sample_rate))
+        count = max(1, math.ceil(steps * sample_rate))
     if noise_multiplier is None and target_epsilon is not None:
         noise_multiplier = shared * calibrate(
             target_epsilon, delta, rate, count, base, correlation=correlation

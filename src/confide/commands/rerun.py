@@ -34,7 +34,7 @@ from confide.dp.ledger import Ledger, updates_of
 from confide.errors import InputError
 from confide.files.io import number, read_bytes, read_jsonl, sha256, write_json, write_jsonl
 from confide.files.rows import read_rows
-from confide.provenance.terms import digest_of_specs
+from confide.provenance.terms import findings_by
 from confide.specs import PrivacySpec, RerunSpec
 from confide.stages.dedup import dedup
 from confide.stages.partition import partition
@@ -167,7 +167,7 @@ def chain(
             copies=copies,
             spans=spans,
             tokenizer=vocabulary,
-            policies=digest_of_specs(spec.redact),
+            policies=findings_by(spec.redact),
             original=original,
             redacted=redacted,
         )

@@ -18,7 +18,7 @@ from confide.config.params import load as load_params
 from confide.dp.accounting.bounds import each_of
 from confide.errors import InputError
 from confide.output.escaping import say
-from confide.provenance.terms import terms
+from confide.provenance.terms import findings_by, terms
 from confide.reviews.draw import ANY, OTHER, Drawn, draw_sample
 from confide.reviews.marks import VERSION, Marks, Review, load, sample_of, save
 from confide.reviews.server import serve
@@ -75,7 +75,7 @@ def review(
         "spans": folder / f"g{jobs.gamma_text(gamma)}" / "spans.jsonl",
         "copies": folder / "copies.jsonl",
     }
-    measured_on = terms_of(params, dataset, gamma)
+    measured_on, policies = terms_of(params, dataset, gamma)
     for file in files.values():
         if not file.is_file():
             message = f"is not there: run `{command(project)} prepare` before"
@@ -87,18 +87,19 @@ def review(
         if begun.terms != measured_on:
             message = "is a review of another corpus, split or policy; another file: --output"
             raise InputError(message, file=path, key="terms")
-        sample = sample_of(begun, path, **files)
+        sample = sample_of(begun, path, **files, policies=policies)
     else:
         settings = USUAL | {key: value for key, value in options.items() if value is not None}
-        begun, sample = begin(settings, labels, measured_on, files)
+        begun, sample = begin(settings, labels, measured_on, files, policies)
         save(path, begun)
     read(Session(begun, sample, path), terminal=terminal)
     line = f"review: {path_from(project, path)}"
     say(f"next: `{line}` of the dataset in {params}, then {command(project)}")
 
 
-def terms_of(file: Path, dataset: str, gamma: float) -> dict[str, Any]:
-    """What a review is of, as a certificate names it; InputError where there is no such dataset.
+def terms_of(file: Path, dataset: str, gamma: float) -> tuple[dict[str, Any], str]:
+    """What a review is of, as a certificate names it, and whose findings; InputError where there
+    is no such dataset.
 
     file: params.yaml, which names other files as they are seen from its folder.
     """
@@ -111,7 +112,8 @@ def terms_of(file: Path, dataset: str, gamma: float) -> dict[str, Any]:
             raise InputError(f"is not one of {names}", file=file, key="dataset", value=dataset)
         if not 0 <= gamma <= 1:
             raise InputError("is not in [0, 1]", key="gamma", value=gamma)
-        return terms(jobs.text(params, dataset), jobs.redaction(params, dataset, gamma))
+        redacted = jobs.redaction(params, dataset, gamma)
+        return terms(jobs.text(params, dataset), redacted), findings_by(redacted)
 
 
 def check_same(begun: Review, options: dict[str, Any], path: Path) -> None:
@@ -127,6 +129,7 @@ def begin(
     labels: str | None,
     measured_on: dict[str, Any],
     files: dict[str, Path],
+    policies: str,
 ) -> tuple[Review, Drawn]:
     """A review without marks, and its texts."""
     extra = [label.strip() for label in (labels or "").split(",") if label.strip()]
@@ -135,7 +138,7 @@ def begin(
     empty = {"by": None, "most": None, "labels": [*extra, OTHER], "marks": []}
     fixed = {"version": VERSION, "terms": measured_on, "points": "", "spans": ""}
     draft = checked(empty | fixed | settings)
-    sample = draw_sample(draft.wanted, **files, policies=measured_on["policies"])
+    sample = draw_sample(draft.wanted, **files, policies=policies)
     if not sample.texts:
         raise InputError("has no training text of its own", file=files["points"])
     all_labels = list(dict.fromkeys([*sample.labels, *extra, *COMMON, OTHER]))

@@ -252,7 +252,7 @@ def differences(first: Any, second: Any, key: str = "") -> Iterator[tuple[str, A
         for name in dict.fromkeys([*first, *second]):
             if name not in first or name not in second:
                 yield f"{key}.{name}".lstrip("."), first.get(name), second.get(name)
-            elif name != "seal":
+            elif (key, name) != ("", "seal"):
                 yield from differences(first[name], second[name], f"{key}.{name}".lstrip("."))
     elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
         for index, pair in enumerate(zip(first, second, strict=True)):

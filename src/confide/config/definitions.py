@@ -13,6 +13,7 @@ from typing import Any
 from confide.config import jobs
 from confide.config.layers import Problem, meant
 from confide.config.policy_files import lists, parts
+from confide.config.same_text import same_text
 from confide.config.yaml_lines import KeyPath
 from confide.files.io import readable
 from confide.policies.cover import NEEDS_BLANK, needs_blank
@@ -22,6 +23,7 @@ from confide.specs import (
     AuditCanarySpec,
     CanarySpec,
     CausalLMSpec,
+    DatasetSpec,
     LiraSpec,
     MessagesSpec,
     Params,
@@ -44,7 +46,7 @@ FIGURES = (
 )
 # fmt: on
 # folders of what the workflow makes
-MADE = ("data/work", "data/tokenizers", "data/synthetic", "models")
+MADE = ("data/work", "data/tokenizers", "data/synthetic", "models", "results", ".checkpoints")
 # Of every definition: names become folders, and "-" and "/" join them there.
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 TAKEN = (
@@ -365,14 +367,24 @@ def recipes(params: Params) -> Iterator[Problem]:
 
 def publicity(params: Params) -> Iterator[Problem]:
     """Text that one dataset declares public and another one does not."""
-    declared: dict[str, tuple[str, bool]] = {}
+    declared: list[tuple[str, DatasetSpec]] = []
     for name, dataset in params.datasets.items():
-        path = getattr(params.corpora[dataset.corpus], "path", None)
-        place = dataset.corpus if path is None else os.path.realpath(path)
-        other, public = declared.setdefault(place, (name, dataset.public))
-        if public != dataset.public:
-            message = f"the dataset {other} of the same text says {public}"
-            yield Problem(("datasets", name, "public"), dataset.public, message)
+        for other, earlier in declared:
+            if earlier.public != dataset.public and of_one_text(params, dataset, earlier):
+                message = f"the dataset {other} of the same text says {earlier.public}"
+                yield Problem(("datasets", name, "public"), dataset.public, message)
+        declared.append((name, dataset))
+
+
+def of_one_text(params: Params, first: DatasetSpec, second: DatasetSpec) -> bool:
+    """Whether two datasets are of one corpus, or may be of one file.
+
+    What an archive holds is published: a study may protect it that has nothing to do with another
+    one. In one run it is protected, or it is not (`confide.config.rows`).
+    """
+    corpora = [params.corpora[dataset.corpus] for dataset in (first, second)]
+    files = all(getattr(corpus, "path", None) is not None for corpus in corpora)
+    return first.corpus == second.corpus or (files and same_text(*corpora))
 
 
 def own_models(params: Params) -> Iterator[Problem]:

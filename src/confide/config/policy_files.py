@@ -3,6 +3,8 @@
 A policy of params.yaml names them; a job gets the policy with the file's place instead.
 """
 
+from pathlib import Path
+
 from confide.specs import Params, PolicySpec
 
 PIPELINE = "data/work/pipelines/{}.spacy"
@@ -43,12 +45,14 @@ def trained(params: Params, policy: PolicySpec) -> dict[str, str | None]:
 
 
 def files_of(params: Params, *policies: str) -> list[str]:
-    """Files that these policies run and that the workflow makes, and their lists of words."""
-    files: dict[str, str | None] = {}
+    """Files that these policies read: what the workflow makes, and the user's own."""
+    files: list[str] = []
     for name in policies:
-        files |= trained(params, params.policies[name])
-        files |= dict.fromkeys(lists(params.policies[name]))
-    return list(files)
+        for part in parts(params.policies[name]):
+            model = getattr(part, "model", None)
+            own = [model] if model is not None and Path(model).is_file() else []
+            files += trained(params, part) or [*lists(part), *own]
+    return list(dict.fromkeys(files))
 
 
 def lists(policy: PolicySpec) -> list[str]:

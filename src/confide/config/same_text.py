@@ -1,7 +1,7 @@
 """May two corpora of params.yaml hold the same text? Then both are public, or neither is.
 
 Paths are compared as files, archives by what is read of them. A copy of a file under another name
-is not noticed.
+is not noticed, unless it may be that of the archive which the same reader knows.
 """
 
 import math
@@ -27,7 +27,7 @@ def same_text(first: CorpusSpec, second: CorpusSpec) -> bool:
     other: str | None = getattr(second, "path", None)
     if path is not None and other is not None:
         return meet(Path(path), Path(other)) and not drawn_apart(first, second)
-    if path is not None or other is not None or first.reader != second.reader:
+    if first.reader != second.reader:
         return False
     return not drawn_apart(first, second)
 
@@ -52,11 +52,23 @@ def drawn_apart(first: CorpusSpec, second: CorpusSpec) -> bool:
         return apart(lines(first), lines(second))
     if not (isinstance(first, DialoguesSpec) and isinstance(second, DialoguesSpec)):
         return False
-    if first.domains and second.domains and not set(first.domains) & set(second.domains):
+    if not alike(first, second, "part", "several"):
+        return False  # what is of one domain here may be of another one there
+    if first.domains and second.domains and not domains(first) & domains(second):
         return True
-    if (first.seed, first.valid, first.test) != (second.seed, second.valid, second.test):
-        return False  # what is of one split here may be of another one there
+    if not alike(first, second, "splits", "seed", "valid", "test"):
+        return False  # the same of splits
     return all(apart(places(first, split), places(second, split)) for split in SPLITS)
+
+
+def alike(first: DialoguesSpec, second: DialoguesSpec, *names: str) -> bool:
+    """Whether two specifications say the same of these fields, as far as they have them."""
+    return all(getattr(first, name, None) == getattr(second, name, None) for name in names)
+
+
+def domains(spec: DialoguesSpec) -> set[str]:
+    """Names of the domains that are read, as the readers write them."""
+    return {name.upper() for name in spec.domains or ()}
 
 
 def places(spec: DialoguesSpec, split: str) -> tuple[float, float]:

@@ -6,15 +6,16 @@ policies, so that a certificate can compare the two.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from confide.errors import InputError
 from confide.files.io import sha256
 from confide.provenance.artefacts import digest_of
-from confide.specs import PartitionSpec, ReadSpec, RedactSpec, Spec, TextSpec
+from confide.specs import PartitionSpec, PolicySpec, ReadSpec, RedactSpec, Spec, TextSpec
 
+MADE = ("data", "work")  # folder of what the workflow makes
 # What findings on the raw text depend on.
 TEXT = (*TextSpec.model_fields, "policies", "everything_private")
 PARTITION = tuple(PartitionSpec.model_fields)  # what processed text depends on, too
@@ -23,6 +24,31 @@ PARTITION = tuple(PartitionSpec.model_fields)  # what processed text depends on,
 def digest_of_specs(*specs: Spec) -> str:
     """SHA-256 of specifications: no text, but settings such as paths, seeds and patterns."""
     return hashlib.sha256("\n".join(spec.model_dump_json() for spec in specs).encode()).hexdigest()
+
+
+def findings_by(redact: RedactSpec, content_of: Callable[[str], str | None] = digest_of) -> str:
+    """Whose findings are, as the line says that closes them: SHA-256 of the settings of redaction,
+    and of the lists and models that these name, but for those that the workflow makes.
+
+    What it makes it makes again where that changes. content_of: the digest of a list or a model.
+    """
+    names = [name for policy in (redact.policy, redact.conservative) for name in named_by(policy)]
+    own = [name for name in names if Path(name).parts[:2] != MADE]
+    settings = digest_of_specs(redact)
+    if not own:
+        return settings
+    contents = [content_of(name) for name in own]
+    return hashlib.sha256(f"{settings} {contents}".encode()).hexdigest()
+
+
+def named_by(policy: PolicySpec) -> Iterator[str]:
+    """The lists of words and the models that a policy names."""
+    if policy.kind == "union":
+        for part in policy.policies:
+            yield from named_by(part)
+    for field in ("path", "model"):
+        if (name := getattr(policy, field, None)) is not None:
+            yield name
 
 
 def terms(

@@ -110,7 +110,7 @@ class Drawn:
 def draw_sample(wanted: Wanted, *, points: Path, spans: Path, copies: Path, policies: str) -> Drawn:
     """Draw texts; InputError where these files do not belong together, or spans to the policies.
 
-    policies: digest of the settings of these
+    policies: whose findings the spans are, `confide.provenance.terms.findings_by`
     """
     findings = Beside(spans, policies)
     later_copies = Beside(copies)

@@ -89,13 +89,16 @@ def save(path: Path, review: Review) -> None:
     write_json(path, review.model_dump(mode="json"))
 
 
-def sample_of(review: Review, path: Path, *, points: Path, spans: Path, copies: Path) -> Drawn:
+def sample_of(
+    review: Review, path: Path, *, points: Path, spans: Path, copies: Path, policies: str
+) -> Drawn:
     """The texts that a review is of, drawn again.
+
+    policies: whose findings the spans are, `confide.provenance.terms.findings_by`
 
     InputError where it is of other texts or of other findings, has labels of its own, or marks that
     no person could have made.
     """
-    policies = review.terms.get("policies", "")
     sample = draw_sample(
         review.wanted, points=points, spans=spans, copies=copies, policies=policies
     )

@@ -27,7 +27,7 @@ def found_values(
     """Write [word before, value, word behind] of each value that the policy hides in the train
     split of `points`, in order.
 
-    policies: digest of the settings of redaction, by which the spans must be
+    policies: whose findings the spans are, `confide.provenance.terms.findings_by`
 
     InputError where there is none.
     """

@@ -48,7 +48,7 @@ from confide.files.io import write_json
 from confide.files.jsons import JsonObject
 from confide.files.shards import shards
 from confide.policies import covered
-from confide.provenance.terms import read_before, terms
+from confide.provenance.terms import findings_by, read_before, terms
 from confide.reviews.draw import Drawn, Mark, Text
 from confide.reviews.marks import Review, sample_of
 from confide.reviews.marks import load as load_review
@@ -183,7 +183,8 @@ def reviewed(
         if review.terms.get(key) != expected[key]:
             message = "is another one: this is a review of another corpus, split or policy"
             raise InputError(message, file=path, key=f"terms.{key}")
-    return review, sample_of(review, path, points=points, spans=spans, copies=copies)
+    files = {"points": points, "spans": spans, "copies": copies}
+    return review, sample_of(review, path, **files, policies=findings_by(spec.redact))
 
 
 def secret_of(text: Text, mark: Mark) -> Secret:

@@ -40,7 +40,7 @@ def partition(
 
     InputError if copies or spans do not belong to the points, or spans to the policies.
 
-    policies: digest of the settings of redaction, `confide.provenance.terms.digest_of_specs`
+    policies: whose findings the spans are, `confide.provenance.terms.findings_by`
     values: of a public text, to put in place of masks, where spec.fill names a dataset
     share: of the points, such as 2-of-8; `confide gather` puts shares together
     owners: file for the names of owners in the order of their numbers, which `gather` needs

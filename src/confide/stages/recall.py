@@ -38,7 +38,7 @@ from confide.files.rows import Found, Join, located_rows
 from confide.files.shards import scatter, shards
 from confide.files.stretches import Beside
 from confide.policies import covered
-from confide.provenance.terms import digest_of_specs, read_before, terms
+from confide.provenance.terms import findings_by, read_before, terms
 from confide.specs import RecallSpec
 from confide.text.deduplication import apart, digests
 from confide.text.digests import fresh
@@ -97,7 +97,7 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
         strings,
         digested,
         points=points,
-        findings=Beside(spans, digest_of_specs(spec.redact)),
+        findings=Beside(spans, findings_by(spec.redact)),
         labels=labels,
         threads=threads,
     )

@@ -20,7 +20,7 @@ from confide.files.rows import located_rows
 from confide.files.shards import no_collection, of_share, scatter, shards
 from confide.files.stretches import closing
 from confide.output.escaping import warn
-from confide.provenance.terms import digest_of_specs
+from confide.provenance.terms import findings_by
 from confide.specs import RedactSpec
 
 CACHE_TEXTS = 1 << 16  # dialogue repeats itself: most turns of a support corpus come again
@@ -49,7 +49,7 @@ def redact(
     is masked whole.
     """
     failures = 0
-    by = digest_of_specs(spec)
+    by = findings_by(spec)
 
     def pieces() -> Iterator[bytes]:
         nonlocal failures

@@ -9,7 +9,14 @@ import math
 from pathlib import Path
 from typing import NamedTuple
 
-from confide.certify.facts import COPIES_FOUND, CUT_KEPT, MARKS_KEPT, NEIGHBOURS, TOKENS
+from confide.certify.facts import (
+    COPIES_FOUND,
+    COPIES_KEPT,
+    CUT_KEPT,
+    MARKS_KEPT,
+    NEIGHBOURS,
+    TOKENS,
+)
 from confide.certify.gate import (
     BY_TEXTS,
     INCONCLUSIVE,
@@ -35,7 +42,8 @@ BY_BOTH = "secret_missed_by_both"
 RELATION = "replace_one"
 OUT = (REFUTED, OTHER_WEIGHTS)  # outcomes of an audit after which a run stands nowhere
 NOTHING = "nothing is claimed"
-NAMED_HERE = (MARKS_KEPT, COPIES_FOUND, CUT_KEPT, NEIGHBOURS)  # conditions of certificates
+# conditions of certificates
+NAMED_HERE = (MARKS_KEPT, COPIES_KEPT, COPIES_FOUND, CUT_KEPT, NEIGHBOURS)
 NOTHING_TO_AUDIT = "nothing finite to audit"
 # of several outcomes of a run the first that it has says most
 OUTCOMES = (REFUTED, OTHER_WEIGHTS, INCONCLUSIVE, NOT_AUDITED, STANDS)
@@ -114,7 +122,10 @@ def _rests(result: Result, cell: str, claim: Json, covered: bool) -> str:
     """
     policy = result.certificate.get("policy", {})
     grounds = []
-    if cell != RECORD:
+    named = claim.get("condition", "").split("; ")
+    if cell == RECORD:
+        grounds += [condition for condition in NAMED_HERE if condition in named]
+    else:
         if covered:
             grounds.append(f"the cover hides it whole{_failing(policy, 'gamma')}")
         elif cell == CAUGHT:
@@ -124,7 +135,6 @@ def _rests(result: Result, cell: str, claim: Json, covered: bool) -> str:
             grounds.append("the policy finds it, and the same around it when it is masked")
         elif _claim(result, BY_BOTH):
             grounds.append(f"the second policy notices it{_failing(policy, 'delta2')}")
-        named = claim.get("condition", "").split("; ")
         grounds += [condition for condition in NAMED_HERE if condition in named]
         if claim.get("unit") == TOKENS:
             grounds.append("its number of tokens is public")

@@ -27,6 +27,7 @@ from confide.report.results import Json, Result
 TOLD = {
     "record_replace_one_pld": "What {unit} says",
     "record_add_or_remove_pld": "Whether {unit} was there at all",
+    "record_replace_one_literal": "What {unit} says, wherever copies of it are",
     "point_replace_one_pld": "What {unit} says",
     "point_replace_one": "What {unit} says",
     "secret_caught": "What {unit} is, if the policy finds it",
@@ -138,7 +139,7 @@ def claims(result: Result) -> list[Line]:
         unit = opening.everyday(claim.get("unit") or "the unit")
         epsilon = float(claim["epsilon"])
         delta = float(claim.get("delta", result.delta))
-        if opening.is_exact(result.certificate, delta):
+        if opening.is_exact(result.certificate, claim):
             delta = 0.0
         asked = opening.WHETHER if "add_or_remove" in name else opening.WHICH
         statement = opening.in_words(epsilon, delta, asked)

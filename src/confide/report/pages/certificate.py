@@ -72,10 +72,9 @@ def delta_words(certified: Json, claim: Json) -> str:
 
     None where epsilon is infinite, or where nothing was noised, so that epsilon holds at 0, too.
     """
-    delta = claim["delta"]
-    if float(claim["epsilon"]) == math.inf or is_exact(certified, delta):
+    if float(claim["epsilon"]) == math.inf or is_exact(certified, claim):
         return "–"
-    text = rounded_up(delta, 3)
+    text = rounded_up(claim["delta"], 3)
     return "1: promises nothing" if text == "1" else text
 
 

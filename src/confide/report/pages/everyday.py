@@ -10,7 +10,9 @@ from confide.certify.certificate import ASSUMPTIONS, ON_INTEGERS, ROUNDED
 from confide.certify.facts import (
     CONSERVATIVE,
     COPIES_FOUND,
+    COPIES_KEPT,
     CUT_KEPT,
+    IN_ITS_POOL,
     LENGTHS,
     MARKS_KEPT,
     NAMED,
@@ -33,6 +35,7 @@ CONDITIONS = {
     COPIES_FOUND: "in a text that stands several times a policy finds something",
     CUT_KEPT: "the text is cut into pieces at the same places when the secret is masked",
     MARKS_KEPT: "later copies of the text stay masked when the secret is",
+    COPIES_KEPT: "copies of the text, and of what takes its place, are read or hidden as before",
     NAMED: "all texts of a person carry one name",
     NEIGHBOURS: (
         "only words that the policy marks are others, not which it marks, nor any other word"
@@ -42,7 +45,7 @@ CONDITIONS = {
     ),
     TINY: "so little noise guarantees nothing",
     "exact updates read it": "training read it without noise",
-    "the record stays in its pool": "what stands in its place would be read with noise, too",
+    IN_ITS_POOL: "what stands in its place would be read with noise, too",
     # a condition of a certificate is cut at its semicolons
     **dict(
         zip(

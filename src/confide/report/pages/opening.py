@@ -58,12 +58,15 @@ def right_guesses(epsilon: float, delta: float) -> float:
     return 1 - (1 - delta) / (1 + math.exp(min(epsilon, 700)))
 
 
-def is_exact(certified: Json, delta: float) -> bool:
-    """Whether finite epsilons of a certificate at this delta hold at 0, too.
+def is_exact(certified: Json, claim: Json) -> bool:
+    """Whether the finite epsilon of a claim holds at a delta of 0, too.
 
-    They do where nothing was noised, here or in what the run started from, but for claims with a
-    delta of their own, as the chance that a policy misses a secret is.
+    It does where nothing was noised, here or in what the run started from, but for claims of a
+    random secret, whose delta may be the chance that the policy misses it.
     """
+    if claim["name"].startswith("bayesian"):
+        return False
+    delta = float(claim.get("delta", certified["headline"]["delta"]))
     noise = certified.get("public_constants", {}).get("noise_multipliers")
     kinds = certified.get("updates", {})
     noised = noise != [] or any(kind.startswith("nois") for kind in kinds)
@@ -180,7 +183,7 @@ def sure(certified: Json, claim: Json | None, epsilon: float) -> str:
         return "unknown: the certificate says nothing of a whole record"
     if epsilon < math.inf:
         delta = float(claim.get("delta", certified["headline"]["delta"]))
-        if is_exact(certified, delta):
+        if is_exact(certified, claim):
             delta = 0.0
         return f"{in_words(epsilon, delta)}. This holds on the conditions on this page"
     if finite_claims(certified):
