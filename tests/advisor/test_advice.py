@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from confide.advisor.advice import COVERS, Option, Policies, Wish, advise, cover, rank
+from confide.certify.facts import COPIES_KEPT
+from confide.commands.recommend import unigram_like, unigrams_of
 
 SECRET, RECORD, AUTHOR = (
     Wish(unit, 3.0, 1e-5, "replace_one") for unit in ("secret", "record", "author")
@@ -183,9 +185,7 @@ def test_one_copy_alone_is_priced():
     assert not any("alone" in reason for reason in advise([CRT], [MEASURED], SECRET).reasons)
 
 
-WORSE = CRT._replace(
-    trained="190 / 184 / 9e3 / 131 (ε 3)", perplexity=184.0, unigram=131.0, spent=3.0
-)
+WORSE = CRT._replace(trained="190 / 184 / 9e3 / 131", perplexity=184.0, unigram=131.0, spent=3.0)
 
 
 def test_a_model_that_is_worse_than_a_unigram_model_is_not_recommended():
@@ -199,13 +199,13 @@ def test_a_model_that_is_worse_than_a_unigram_model_is_not_recommended():
 
 
 def test_one_that_certifies_as_much_and_is_better_takes_its_place():
-    good = DPSGD._replace(trained="90 (ε 3)", perplexity=90.0, unigram=131.0, spent=3.0)
+    good = DPSGD._replace(trained="90", perplexity=90.0, unigram=131.0, spent=3.0)
     found = advise([WORSE, good], [MEASURED], SECRET)
     assert found.best == good and any(
         reason.startswith("crt on mine: its model is worse") for reason in found.reasons
     )
     assert "measured: 90 (ε 3)" in found.reasons
-    lesser = REDACTED._replace(trained="3 (ε ∞)", perplexity=3.0, unigram=131.0)
+    lesser = REDACTED._replace(trained="3", perplexity=3.0, unigram=131.0)
     found = advise(
         [WORSE, lesser], [MEASURED], SECRET
     )  # nobody asked for less, so it is named and not recommended
@@ -233,7 +233,7 @@ def test_a_larger_epsilon_than_the_trained_one_may_help():
 
 
 def test_a_model_that_is_worse_than_its_start_is_not_recommended():
-    start = CRT._replace(trained="t (ε 3)", perplexity=40.0, unigram=131.0, spent=3.0)
+    start = CRT._replace(trained="t", perplexity=40.0, unigram=131.0, spent=3.0)
     found = advise([start._replace(untouched=30.0)], [MEASURED], SECRET)
     assert found.best is None
     assert found.reasons[0] == (
@@ -242,6 +242,28 @@ def test_a_model_that_is_worse_than_its_start_is_not_recommended():
     )
     better = start._replace(untouched=50.0)
     assert advise([better], [MEASURED], SECRET).best == better and better.bar is None
+
+
+def test_what_was_trained_with_less_noise_tells_of_what_was_not_trained():
+    kin = CRT._replace(trained="14 % guessed right", perplexity=90.0, unigram=131.0, spent=3.0)
+    stricter = CRT._replace(dataset="mine (everything)", missed=2.9, kin=kin)
+    everything = MEASURED._replace(dataset="mine (everything)")
+    reasons = advise([stricter, kin], [MEASURED, everything], SECRET).reasons
+    assert reasons[2].endswith(
+        "with noise for fewer points (mine) it was worth more than that: "
+        "measured: 14 % guessed right (ε 3)"
+    )
+
+
+def test_a_policy_that_misses_many_is_to_be_mended():
+    for gamma, many in ((0.67, True), (0.1, False), (None, False)):
+        reasons = advise([CRT], [MEASURED._replace(gamma=gamma)], SECRET).reasons
+        assert any("mend the policy first: names misses 67%" in one for one in reasons) is many
+
+
+def test_copies_of_a_record_stay_as_they_are():
+    reasons = advise([CRT._replace(alone=3.0)], [MEASURED], RECORD).reasons
+    assert reasons[:2] == ["every record: epsilon = 3", f"that is if {COPIES_KEPT}"]
 
 
 def test_records_and_authors():
@@ -268,18 +290,21 @@ def test_nothing_fits_and_why():
 
 
 def test_utility_is_what_was_measured_and_nothing_else():
-    trained = CRT._replace(trained="9 / 2 / 800 (ε 3)", perplexity=9.0)
-    better, worse = (DPSGD._replace(trained=f"{ppl} (ε 3)", perplexity=ppl) for ppl in (5.0, 10.0))
+    trained = CRT._replace(trained="9 / 2 / 800", perplexity=9.0, spent=3.0)
+    better, worse = (
+        DPSGD._replace(trained=f"{ppl}", perplexity=ppl, spent=3.0) for ppl in (5.0, 10.0)
+    )
     leaky = NOTHING._replace(
-        trained="2 (ε ∞)", perplexity=2.0
+        trained="2", perplexity=2.0
     )  # certifies nothing: no reason to prefer it
-    lesser = CONDITIONAL._replace(trained="4 (ε 3)", perplexity=4.0)
-    least = REDACTED._replace(trained="3 (ε ∞)", perplexity=3.0)
+    lesser = CONDITIONAL._replace(trained="4", perplexity=4.0, spent=3.0)
+    least = REDACTED._replace(trained="3", perplexity=3.0)
     measured = "measured: 9 / 2 / 800 (ε 3)"
     same = "dpsgd on mine certifies as much; measured: 5.0 (ε 3)"
     less = [
         "crt on split certifies less, only where the conservative policy fires; measured: 4 (ε 3)",
-        "redacted on mine certifies less, only secrets that the policy catches; measured: 3 (ε ∞)",
+        "redacted on mine certifies less, only secrets that the policy catches; "
+        "measured: 3 (ε 0 for one that it catches, ∞ for one that it misses)",
     ]
     cases = [
         ([trained], [measured]),
@@ -299,3 +324,15 @@ def test_utility_is_what_was_measured_and_nothing_else():
 
 def test_covers_are_all_there_are():
     assert COVERS == ("all", "if", "caught", "none") and math.isinf(NOTHING.missed)
+
+
+def test_a_model_is_compared_with_a_unigram_model_that_knows_what_it_may_know():
+    """Of redacted text, by tokens outside secrets; where no secrets are known, of the text."""
+    metrics = {"bits_per_character": 2.0, "ppl": 100.0, "ppl_public": 50.0}
+    metrics |= {"ppl_unigram": 400.0, "ppl_unigram_redacted": 300.0}
+    bits = f"{2 * math.log(400) / math.log(100):.3g}"
+    known = {"unigram": ["–", "–", bits, "–"], "unigram of redacted text": ["–", "–", "–", "300"]}
+    assert unigrams_of(metrics) == known and unigram_like(metrics) == "ppl_unigram_redacted"
+    metrics["ppl_public"] = metrics["ppl"]
+    assert unigrams_of(metrics) == {"unigram": ["–", "–", bits, "400"]}
+    assert unigram_like(metrics) == "ppl_unigram"

@@ -242,7 +242,7 @@ def test_a_copy_that_exact_updates_read_is_not_bounded(tmp_path):
         ("dialogues", "turn", "one turn of a dialogue"),
         ("dialogues", "dialogue", "one whole dialogue"),
         ("documents", "turn", "one line of a document"),
-        ("documents", "dialogue", "one whole document"),
+        ("documents", "dialogue", "one whole text"),
         ("documents", "sentence", "one sentence"),
     ],
 )

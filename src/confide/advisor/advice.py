@@ -20,6 +20,11 @@ Cover = Literal["all", "if", "caught", "none"]
 UNITS: tuple[Unit, ...] = ("secret", "record", "author")
 COVERS: tuple[Cover, ...] = ("all", "if", "caught", "none")  # from most to least
 NO_BOUND = "unknown: too few secrets were tested, or texts read, for a bound"
+OFTEN = 0.1  # share of the secrets of a label from which on a policy is to be mended
+MEND = (
+    "mend the policy first: {policy} misses {share:.0%} of the secrets that it finds worst; add "
+    "patterns, a list of words or a pipeline (docs/confidentiality.md)"
+)
 HELP = "what would help: more text, a model that starts from public text, or a larger epsilon"
 UNIGRAM = "a unigram model, which reads no context"
 START = "the model that it started from"
@@ -222,6 +227,15 @@ def against(trained: Option) -> str:
     return f"{bar.name}: perplexity {numbers}"
 
 
+def repeated(best: Option) -> list[str]:
+    """What a missed secret costs that stands in several texts, if that is known."""
+    if not best.several:
+        return []
+    prices = (f"{shown(price)} in {size:,} texts" for size, price in best.several.items())
+    costs = "a missed secret that stands in several texts costs more"
+    return [f"{costs}: epsilon = {', '.join(prices)}"]
+
+
 def obstacles(options: Sequence[Option]) -> list[str]:
     """What keeps methods from running, each reason once."""
     hindered: dict[str, list[str]] = {}
@@ -256,13 +270,12 @@ def why(best: Option, covered: Cover, policies: Policies, wish: Wish) -> list[st
         return lines
     caught = f"a secret that the policy {policies.policy} catches: epsilon = {best.caught:.3g}"
     lines = [f"{caught}; one that it misses: {best.missed:.3g}"]
+    if policies.gamma is not None and policies.gamma > OFTEN:
+        lines.insert(0, MEND.format(policy=policies.policy, share=policies.gamma))
     if best.alone is not None and best.alone != best.caught:
         alone = f"of one copy alone: epsilon = {best.alone:.3g}"
         lines.append(f"that is of masking it in all copies of its text; {alone}")
-    if best.several:
-        prices = (f"{shown(price)} in {size:,} texts" for size, price in best.several.items())
-        repeated = "a missed secret that stands in several texts costs more"
-        lines.append(f"{repeated}: epsilon = {', '.join(prices)}")
+    lines += repeated(best)
     if covered == "if":
         fails = "how often it does not is unknown"
         if policies.delta2_upper is not None:
@@ -303,12 +316,25 @@ def utility(best: Option) -> str:
     """What the best was measured to be worth, or that nobody knows."""
     if not best.trained:
         unknown = "what its model is worth is unknown: none was trained here"
+        if best.kin is not None and best.kin.trained:
+            fewer = f"with noise for fewer points ({best.kin.dataset}) it was worth more than that"
+            return f"{unknown}; {fewer}: {measured(best.kin)}"
         noise = "Noise may leave less than a unigram model knows"
         return f"{unknown}. {noise}: train it, and the summary compares the two"
-    line = f"measured: {best.trained}"
+    line = measured(best)
     if best.bar is not None:
         line += f"; at its own epsilon it is worse than {against(best)} ({HELP})"
     return line
+
+
+def measured(option: Option, covered: Cover = "all") -> str:
+    """What the model of an option is worth, and the epsilon that it was trained at: of a point, or
+    of a secret that the policy catches where that is all that is covered.
+    """
+    if covered == "caught":
+        of_caught = f"ε {shown(option.caught)} for one that it catches, ∞ for one that it misses"
+        return f"measured: {option.trained} ({of_caught})"
+    return f"measured: {option.trained} (ε {shown(option.spent)})"
 
 
 def alternatives(
@@ -327,5 +353,5 @@ def alternatives(
         if option.perplexity is not None and option.perplexity < bar:
             less = "as much" if theirs == covered else LESS[theirs]
             certifies = f"{option.method} on {option.dataset} certifies {less}"
-            lines.append(f"{certifies}; measured: {option.trained}")
+            lines.append(f"{certifies}; {measured(option, theirs)}")
     return lines

@@ -128,7 +128,7 @@ def policy_of(points: Points) -> tuple[str, str]:
     """
     held_out = points.held_out.total()
     if not held_out:
-        what = "all that hit, but for those that go by capitals: names stay as they are"
+        what = "all that hit, but names: to mask these, too, add capitals and name to its names"
         return "identifiers", f"no held-out secrets are known: {what}"
     hidden = {name: effect.hidden.total() for name, effect in points.effects.items()}
     best = max(POLICIES, key=lambda name: hidden[name])  # the first of equals

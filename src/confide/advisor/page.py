@@ -73,7 +73,9 @@ def unknowable(points: Points, choice: Choice) -> Iterator[str]:
         yield f"missed by {choice.policy}: {', '.join(labels[:SHOWN])}"
     elif points.held_out:
         return
-    yield "What has no shape (names in lower case, products, places) no preset finds. Add"
+    yield "What has a shape of your own (orders, customers) or none (names in lower case, products)"
+    yield "no preset finds. In a union (params.yaml) stand beside it"
+    yield "  patterns:         { kind: regex, patterns: { order: '\\bORD-\\d{6}\\b' } }"
     yield "  a list of yours:  { kind: words, path: customers.txt, independent: true }"
     entities = "{ kind: ner, model: en_core_web_sm }"
     here = find_spec("en_core_web_sm") is not None

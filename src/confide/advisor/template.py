@@ -33,14 +33,16 @@ policies:
   $policy:
 $patterns
 $conservative_patterns  everything: { kind: everything }
-  # What has no shape, such as names in lower case, only you know. These can stand in a union, \
-{ kind: union, policies: [...] }:
+  # What has a shape of your own, or none, only you know. These can stand beside the \
+one above in a union,
+  # { kind: union, policies: [{ kind: preset, names: [...] }, ...] }:
+  # { kind: regex, patterns: { order: '\\bORD-\\d{6}\\b' } }
   # { kind: words, path: customers.txt, label: name, independent: true }
   # { kind: ner, model: en_core_web_sm, labels: [PERSON, GPE] } with \
 pipelines: { en_core_web_sm: { package: en_core_web_sm } }
 
-canaries: # secrets of nobody, planted to be looked for; and sentences about which coins decide, \
-for audits of epsilon
+canaries: # secrets of nobody, planted to be looked for, and sentences about which coins decide, \
+for audits of epsilon; a model may write them
   planted:
     template: "My ID is: {6}"
     count: 10
@@ -49,8 +51,10 @@ for audits of epsilon
 $audits
 datasets: # point: what one update reads and noise hides, a turn (line), sentence, dialogue \
 (whole text) or window of words
-  mine: { corpus: mine, point: $point, canaries: planted, policy: $policy, conservative: \
+  mine: &text { corpus: mine, point: $point, canaries: planted, policy: $policy, conservative: \
 $conservative, tokenizer: words$labels }
+  # made-up values in place of masks, which no noise needs; `fill: public`: those of the public text
+  mine_filled: { <<: *text, fill: true }
   public: { corpus: public, public: true, point: $point, policy: $policy, conservative: \
 $conservative, tokenizer: words }
 
@@ -81,12 +85,13 @@ runs: # noise_seed null: from the system's entropy, as a model that is released 
     { dataset: mine, model: lstm, init: start, dedup: false, method: nonprivate, recipe: exact, \
 attacks: [$listed] }
   redacted: { <<: *mine, method: redacted }
+  filled: { <<: *mine, dataset: mine_filled, method: redacted }
   crt: { <<: *mine, dedup: true, method: crt, recipe: noisy, privacy: budget, noise_seed: null }
 
 studies:
   own:
     title: Your corpus
-    runs: [nonprivate, redacted, crt]
+    runs: [nonprivate, redacted, filled, crt]
     figures: [$figures]
 
 select: [own]

@@ -14,7 +14,7 @@ from confide.types import AnyRelease, Packing
 # Points in words, by what a corpus consists of.
 UNITS = {
     "dialogues": {"turn": "one turn of a dialogue", "dialogue": "one whole dialogue"},
-    "documents": {"turn": "one line of a document", "dialogue": "one whole document"},
+    "documents": {"turn": "one line of a document", "dialogue": "one whole text"},
 }
 UNITS_OF_ANY = {"sentence": "one sentence", "window": "one window of consecutive words"}
 CONSERVATIVE = "conditional on pi_c catching every miss of pi"

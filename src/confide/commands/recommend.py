@@ -124,7 +124,8 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
 
     A method is priced with the recipe of the dataset's run of that method, else with that of a run
     that adds noise. Beside the dataset as it is stands the one with the conservative policy
-    `everything`, of which nothing more needs to be measured.
+    `everything`, of which nothing more needs to be measured. One with values in place of masks
+    stands beside the same one without, and has the methods of its runs alone.
     """
     noisy = [run for run in runs if run.row.privacy is not None]
     usual = (noisy or runs)[0]
@@ -141,7 +142,9 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
             spec, dataset=name, partition=partition, recall=recall, neighbours=neighbours, wish=wish
         )
 
-    options = [price(method, policies.dataset, partition) for method in PRICED]
+    fill = params.datasets[policies.dataset].fill
+    asked = [method for method in PRICED if not fill or method in run_by_method]
+    options = [price(method, policies.dataset, partition) for method in asked]
     untouched = run_by_method.get(UNTOUCHED)
     start = None if untouched is None else evaluation_of(untouched)
     options = [
@@ -150,7 +153,7 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
         else option
         for option in options
     ]
-    if policies.private == policies.points:
+    if fill or policies.private == policies.points:
         return [policies], options
     safe = policies._replace(
         dataset=policies.dataset + STRICTER,
@@ -246,12 +249,22 @@ def trained(run: Run, start: dict[str, Any] | None) -> dict[str, Any]:
         return {}
     epsilon = float(read_object(certificate, "headline")["headline"]["record_epsilon"])
     return {
-        "trained": f"{worth(metrics)} (ε {show(epsilon)})",
+        "trained": worth(metrics),
         "perplexity": metrics["ppl_public"],
-        "unigram": metrics["ppl_unigram_redacted"],
+        "unigram": metrics[unigram_like(metrics)],
         "untouched": None if start is None else start["ppl_public"],
         "spent": epsilon,
     }
+
+
+def unigram_like(metrics: dict[str, Any]) -> str:
+    """Which unigram model a model is compared with on tokens outside secrets: one of redacted text.
+
+    Where no secrets are known all tokens are outside of them, those that are masked, too, which
+    such a model cannot know.
+    """
+    knows_secrets = metrics["ppl_public"] != metrics["ppl"]
+    return "ppl_unigram_redacted" if knows_secrets else "ppl_unigram"
 
 
 def evaluation_of(run: Run) -> dict[str, Any] | None:
@@ -275,7 +288,8 @@ def worths(runs: list[Run]) -> list[str]:
         metrics = evaluation_of(run)
         if metrics is not None:
             dataset = run.row.dataset
-            rows.setdefault((dataset, "unigram"), unigram_of(metrics))
+            for name, cells in unigrams_of(metrics).items():
+                rows.setdefault((dataset, name), cells)
             rows[dataset, run.row.method] = numbers_of(metrics)
     if not rows:
         return []
@@ -293,16 +307,23 @@ def numbers_of(metrics: dict[str, Any]) -> list[str]:
     return [*cells, *("–" if number is None else show(number) for number in others)]
 
 
-def unigram_of(metrics: dict[str, Any]) -> list[str]:
-    """The same of a model that knows how often each token stands, and nothing else.
+def unigrams_of(metrics: dict[str, Any]) -> dict[str, list[str]]:
+    """The same of models that know how often each token stands, and nothing else: of the text, and
+    of redacted text where secrets are known, by the tokens outside these.
 
-    It needs so many more bits as its perplexity has.
+    One needs so many more bits as its perplexity has.
     """
     bits = "–"
     if metrics["bits_per_character"] is not None and metrics["ppl"] > 1:
         larger = math.log(metrics["ppl_unigram"]) / math.log(metrics["ppl"])
         bits = show(metrics["bits_per_character"] * larger)
-    return ["–", "–", bits, show(metrics["ppl_unigram_redacted"])]
+    outside = show(metrics[unigram_like(metrics)])
+    if unigram_like(metrics) == "ppl_unigram":
+        return {"unigram": ["–", "–", bits, outside]}
+    return {
+        "unigram": ["–", "–", bits, "–"],
+        "unigram of redacted text": ["–", "–", "–", outside],
+    }
 
 
 def time_of(params: Params, runs: list[Run], best: Option) -> list[str]:

@@ -55,7 +55,7 @@ def turns(text: str, window: int) -> Iterator[Range]:
 
 
 def dialogues(text: str, window: int) -> Iterator[Range]:
-    """The whole document."""
+    """The whole text."""
     yield 0, len(text)
 
 

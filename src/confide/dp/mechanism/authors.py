@@ -33,7 +33,8 @@ def authors_of(partition: Partition) -> dict[PoolName, list[np.ndarray]]:
     """
     nameless = int((partition.owner[partition.pool("all")] < 0).sum())
     if nameless:
-        message = f"needs an author of every training point, and {nameless} have none"
+        named = "needs an author of every training point"
+        message = f"{named}, and {nameless} have none (planted ones never do)"
         raise InputError(message, key="privacy.unit", value="author")
     by_pool: dict[PoolName, list[np.ndarray]] = {}
     for name in POOLS:

@@ -135,7 +135,7 @@ def unit_of(certified: Json) -> str:
 
 def whole(certified: Json) -> str:
     """The unit without its number, and without the condition that it is read with noise alone."""
-    return unit_of(certified).split(READ_WITH_NOISE)[0].removeprefix("one ")
+    return unit_of(certified).split(READ_WITH_NOISE)[0].removeprefix("one ").removeprefix("whole ")
 
 
 def everyday(unit: str) -> str:
