@@ -88,6 +88,7 @@ def commit() -> str:
 def boards(params: Params) -> list[Board]:
     """Those of which a panel was kept, with their figures beside those of other pages."""
     found = []
+    absent = []
     for name, heading in BOARDS.items():
         spec = studies.leaderboard(params, name)
         there = {
@@ -96,6 +97,7 @@ def boards(params: Params) -> list[Board]:
             if (KEPT / f"{study}.json").is_file()
         }
         if not there:
+            absent.append(f"{heading} ({', '.join(spec.panels.values())})")
             continue
         with tempfile.TemporaryDirectory() as folder:
             made = Path(folder) / name
@@ -108,6 +110,8 @@ def boards(params: Params) -> list[Board]:
         missing += [words for study in there if (words := changed(params, study))]
         tables = f"{PANEL}{tables}".replace(PANEL, DEEPER).strip()
         found.append(Board(heading, figure.strip(), tables, missing))
+    if found:
+        found[-1].missing.extend(absent)
     return found
 
 
