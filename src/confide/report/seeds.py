@@ -3,10 +3,10 @@
 Seeds are few (three to five), which decides what is used. A bootstrap of three numbers covers their
 mean far too seldom, and an exact sign or permutation test of five cannot fall below p = 1/32, of
 three not below 1/8; so intervals and tests are Student's t, which are exact where what
-seeds do to a number (to the logarithm of a perplexity) is about normal. Seeds differ in batches and noise,
-and in first weights where a model starts from nothing. Split, canaries and coins belong to the dataset, so that a seed of one
-method is a pair with the same seed of another, and an interval tells nothing of other canaries or
-another corpus.
+seeds do to a number (to the logarithm of a perplexity) is about normal. Seeds differ in batches and
+noise, and in first weights where a model starts from nothing. Split, canaries and coins belong to
+the dataset, so that a seed of one method is a pair with the same seed of another, and an interval
+tells nothing of other canaries or another corpus.
 """
 
 import math
