@@ -71,6 +71,8 @@ def test_unknown_commands_and_missing_flags(tmp_path):
     done = confide("xyzzy", folder=tmp_path)
     assert done.returncode == 2 and "did you mean" not in done.stderr
     assert "'xyzzy' is no command (confide --help lists them)" in done.stderr
+    done = confide("audit", "certificate.json", folder=tmp_path)
+    assert done.returncode == 2 and "did you mean audit check?" in done.stderr
     done = confide("split", "--output", "x", folder=tmp_path)
     assert done.returncode == 2 and "--spec" in done.stderr and "Traceback" not in done.stderr
 

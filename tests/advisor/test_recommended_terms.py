@@ -60,7 +60,7 @@ def selected():
 
 
 def checked() -> None:
-    recommend.read(*selected())
+    recommend.read(*selected(), "snakemake")
 
 
 def test_measurements_of_these_parameters_are_taken(measured):

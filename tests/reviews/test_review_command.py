@@ -81,8 +81,9 @@ def test_a_project_is_reviewed_from_any_folder(project, monkeypatch, capsys, tmp
 
 def test_what_a_review_can_show_is_that_of_the_worst_label():
     """It is what certificates count, and release refuses where that is everything."""
-    (words,) = prospects({"name": 0.2, "code": 0.9, ANY: 0.1})
+    words, remedy = prospects({"name": 0.2, "code": 0.9, ANY: 0.1})
     assert "at most 10.0% of all secrets" in words and "90.0% of the label code" in words
+    assert remedy.startswith("to bound it more tightly: draw more texts (--size)")
     (words,) = prospects({ANY: 0.1})
     assert "label" not in words
     words, warning = prospects({"name": 0.2, "code": 1.0, ANY: 0.4})

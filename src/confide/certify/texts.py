@@ -33,7 +33,10 @@ FILLED = (
     "one that equals a real secret does so by chance"
 )
 # A certificate that was not made by `confide release` counts secrets, and has digests of text.
-COUNTS = "the model's certificate holds exact counts of secrets: not for release"
+COUNTS = (
+    "the model's certificate holds exact counts of secrets: not for release (`confide release`, "
+    "then `confide synthesize` from its folder)"
+)
 
 
 def certificate_of_texts(

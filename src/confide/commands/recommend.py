@@ -16,6 +16,7 @@ from confide.advisor.advice import UNITS, UNKNOWN, Advice, Option, Policies, Wis
 from confide.advisor.page import plain
 from confide.advisor.prices import PRICED, priced, with_wish
 from confide.advisor.rates import BENCHMARKS
+from confide.commands.init import command
 from confide.commands.verify import CERTIFICATE
 from confide.config import jobs
 from confide.config.jobs import Run
@@ -30,7 +31,6 @@ from confide.output.escaping import say
 from confide.provenance.terms import read_before, terms
 from confide.report.tables.table import show, table_lines
 from confide.runtime.durations import duration
-from confide.runtime.packaged import program
 from confide.runtime.workflow_log import WorkflowJob
 from confide.specs import NeighboursSpec, Params, RecallSpec
 from confide.specs.files import NeighboursFile, RecallFile
@@ -83,6 +83,7 @@ def recommend(
             key="relation",
             value=relation,
         )
+    call = command(folder)
     with chdir(folder):
         params = load()
         runs = [
@@ -97,7 +98,7 @@ def recommend(
         options = []
         for dataset in dict.fromkeys(run.row.dataset for run in runs):
             policies, prices = look(
-                params, [run for run in runs if run.row.dataset == dataset], wish
+                params, [run for run in runs if run.row.dataset == dataset], wish, call
             )
             all_policies += policies
             options += prices
@@ -119,7 +120,9 @@ def delta_of(params: Params, runs: list[Run]) -> float:
     return deltas.pop()
 
 
-def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], list[Option]]:
+def look(
+    params: Params, runs: list[Run], wish: Wish, call: str
+) -> tuple[list[Policies], list[Option]]:
     """What was measured of one dataset's policies, and the price of every method on it.
 
     A method is priced with the recipe of the dataset's run of that method, else with that of a run
@@ -130,7 +133,7 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
     noisy = [run for run in runs if run.row.privacy is not None]
     usual = (noisy or runs)[0]
     run_by_method = {run.row.method: run for run in reversed(runs)}
-    recall, neighbours, partition = read(params, usual)
+    recall, neighbours, partition = read(params, usual, call)
     policies = policies_of(params, usual.row.dataset, recall, neighbours, partition)
 
     def price(method: str, name: str, partition: Partition, **change: bool) -> Option:
@@ -166,9 +169,11 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
     return [policies, safe], [*options, stricter._replace(kin=kin)]
 
 
-def read(params: Params, run: Run) -> tuple[dict[str, Any], dict[str, Any], Partition]:
+def read(params: Params, run: Run, call: str) -> tuple[dict[str, Any], dict[str, Any], Partition]:
     """recall.json, neighbours.json and the partition of a run; InputError where params.yaml has
     changed since.
+
+    call: what a user calls to run the workflow in this folder.
     """
     dataset = run.row.dataset
     vocabulary = Path("data/tokenizers", f"{params.datasets[dataset].tokenizer}.json")
@@ -178,14 +183,14 @@ def read(params: Params, run: Run) -> tuple[dict[str, Any], dict[str, Any], Part
     for path in (recall, neighbours):
         if not path.is_file():
             raise InputError(
-                f"is not there yet: `{program()} prepare` measures the policies",
+                f"is not there yet: `{call} prepare` measures the policies",
                 file=path.resolve(),
             )
     counted = read_file(recall, RecallFile)
     rates = read_file(neighbours, NeighboursFile)
     tested = jobs.neighbours(params, dataset, run.gamma, run.row.dedup)
-    check_terms(counted, jobs.recall(params, dataset, run.gamma), vocabulary, recall)
-    check_terms(rates, tested, vocabulary, neighbours)
+    check_terms(counted, jobs.recall(params, dataset, run.gamma), vocabulary, recall, call)
+    check_terms(rates, tested, vocabulary, neighbours, call)
     return (
         counted,
         rates,
@@ -198,13 +203,14 @@ def check_terms(
     spec: RecallSpec | NeighboursSpec,
     tokenizer: Path,
     path: Path,
+    call: str,
 ) -> None:
     """InputError unless measurements are of the text, the policies and the models of a
     specification.
     """
     message = (
         "is not what params.yaml says, so this was measured on something else: "
-        f"`{program()} prepare` measures again"
+        f"`{call} prepare` measures again"
     )
     measured_terms = measured.get("terms") or {}
     expected_terms = terms(spec.text, spec.redact, getattr(spec, "partition", None))

@@ -30,6 +30,7 @@ from confide.specs import NeighboursSpec
 CONFIDENCE: float = NeighboursSpec.model_fields["confidence"].default
 FOLDER = Path("data/own/reviews")
 COMMON = ("name", "address", "organisation")  # what a policy of shapes misses most
+LOOSE = 0.2  # bound from which on a review says how to tighten it
 USUAL = {"size": 200, "seed": 0}
 
 
@@ -185,9 +186,11 @@ def prospects(bounds: dict[str, float]) -> list[str]:
     words = f"were nothing missed in any of them, at most {bounds[ANY]:.1%} of all secrets are"
     if bounds[worst] > bounds[ANY]:
         words += f", and {bounds[worst]:.1%} of the label {worst}: certificates count the worst one"
-    if bounds[worst] < 1:
+    if bounds[worst] < LOOSE:
         return [words]
     remedy = "draw more texts (--size), or state how many a text holds at most (--most)"
+    if bounds[worst] < 1:
+        return [words, f"to bound it more tightly: {remedy}"]
     return [words, f"that is no bound, and `confide release` would refuse: {remedy}"]
 
 

@@ -17,6 +17,7 @@ from confide.config.yaml_lines import KeyPath, compose, locate
 from confide.errors import InputError
 
 INCLUDE = "include"  # key of the files that belong to a file
+WRITTEN_OUT = "expected keys with values, written out here: no name"
 CHOICES = (INCLUDE, "select", "papers", "tracking")  # keys that define no names
 
 
@@ -191,6 +192,8 @@ def typed(error: ValidationError, model: type[BaseModel]) -> Problem:
         return Problem(path, context["tag"], message)
     if kind in ("missing", "union_tag_not_found"):
         return Problem(path, None, "is missing")
+    if kind == "model_attributes_type":
+        return Problem(path, first["input"], WRITTEN_OUT)
     if kind != "extra_forbidden":
         return Problem(path, first["input"], first["msg"])
     known_keys = keys_at(model.model_json_schema(), path[:-1])

@@ -36,6 +36,7 @@ from confide.text.documents import Documents
 from confide.text.masked import is_masked
 from confide.types import MASK, SPLITS, Record, Span, SplitName
 
+RENAMED = "other names: jq -c '{text: .body, author: .from}' FILE"
 KEYS = frozenset(("text", "doc", "author", "domain", "split", "spans"))
 LISTS = frozenset(("spans", "messages"))  # keys whose values are looked at later
 BOM = b"\xef\xbb\xbf"
@@ -217,12 +218,13 @@ def parsed(line: Line, keys: frozenset[str] = KEYS, body: str = "text") -> Row:
         raise line.refused("expected a JSON object")
     for key, value in row.items():
         if key not in keys:
-            hint = "; the reader messages takes it" if key == "messages" else ""
-            raise line.refused(f"unknown key: one of {', '.join(sorted(keys))}{hint}", key)
+            hint = "the reader messages takes it" if key == "messages" else RENAMED
+            raise line.refused(f"unknown key: one of {', '.join(sorted(keys))}; {hint}", key)
         if key in LISTS:
             continue
         if not isinstance(value, str) and (value is not None or key == body):
-            raise line.refused("expected a string", key)
+            hint = "" if key == body else f"; `jq -c '.{key} |= tostring'` writes it"
+            raise line.refused(f"expected a string{hint}", key)
     if body not in row:
         raise line.refused("missing", body)
     if row.get("split") is not None and row["split"] not in SPLITS:

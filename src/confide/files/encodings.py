@@ -21,8 +21,8 @@ MARKS = {
 }
 ENDS = {"utf-16-le": b"\n\0", "utf-16-be": b"\0\n"}  # of lines, where a character is two bytes
 OTHERWISE = (
-    "; is it in another encoding? `encoding: cp1252` (Windows) or latin-1; "
-    "`confide init --encoding cp1252`"
+    "; is all of it in another encoding? `encoding: cp1252` (Windows) or latin-1; "
+    "`confide init --encoding cp1252`. If some lines are: mend these"
 )
 
 
