@@ -289,3 +289,14 @@ def test_lines_as_most_are_read_at_once(tmp_path):
     for content in (b'{"text":"a"}', b'{"text":"a"}\n\n', b' {"text":"a"}\n', b'{"synthetic":1}\n'):
         path.write_bytes(content)
         assert objects(Shard(Range(path))) is None
+
+
+def test_other_names_and_types_are_refused_with_what_writes_ours(tmp_path):
+    for row, message in (
+        ({"text": "a", "body": "hunter2"}, r"unknown key: .*jq -c '\{text: \.body, author"),
+        ({"text": "a", "author": 17}, r"expected a string; `jq -c '\.author \|= tostring'`"),
+        ({"text": 17}, r"expected a string$"),
+    ):
+        with pytest.raises(InputError, match=message) as error:
+            records(write(tmp_path, [row]))
+        assert "hunter2" not in str(error.value)

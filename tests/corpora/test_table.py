@@ -529,7 +529,11 @@ def test_encodings_of_lines_do_not_show(
 
 
 UNREADABLE = [
-    (b"a\nhunter2 \xe9\n", None, r"corpus:2: not UTF-8 at byte 8 of the line; is all of it in another"),
+    (
+        b"a\nhunter2 \xe9\n",
+        None,
+        r"corpus:2: not UTF-8 at byte 8 of the line; is all of it in another",
+    ),
     (b"a\nhunter2 \x81\n", "cp1252", r"corpus:2: not CP1252 at byte 8 of the line$"),
     (b"a\nhunter2\0\n", None, r"corpus:2: holds a NUL byte"),
     (b"a\nhunter2\0\n", "latin-1", r"corpus:2: holds a NUL byte"),
