@@ -16,7 +16,7 @@ from confide.provenance.terms import digest_of_specs
 from confide.specs import FoundValuesSpec, RedactSpec
 from confide.stages.found_values import adjoined, found_values
 from confide.stages.redact import redact
-from confide.text.found_values import LEAST, FoundValue, FoundValues, around, contexts, found_in
+from confide.text.found_values import LEAST, FoundValue, FoundValues, around, found_in
 from confide.types import MASK
 
 REDACT = RedactSpec(
@@ -34,23 +34,14 @@ def test_a_value_is_remembered_with_the_words_around_it() -> None:
     ranges = [(3, 7), (12, 13), (14, 16), (26, 27)]
     assert [tuple(found) for found in found_in(text, ranges)] == [
         ("in", "1912", ","),
-        (", at", "9", MASK),
+        ("at", "9", MASK),
         (MASK, "10", "o"),
-        ("' clock :", "7", ""),
+        (":", "7", ""),
     ]
     assert list(found_in(f"at {MASK} 9", [(3, 9), (10, 11)])) == [FoundValue(MASK, "9", "")]
 
 
 def test_a_mask_gets_a_value_from_between_the_same_words_or_behind_the_same_one_or_any() -> None:
-    assert list(contexts("my name is", ".")) == [
-        *(("my name is", "."), ("my name is", None)),
-        *(("name is", "."), ("name is", None)),
-        *(("is", "."), ("is", None)),
-    ]
-    names = FoundValues([*YEARS, *(FoundValue("my name is", name, ".") for name in "abcde")])
-    for words in (("my name is", "?"), ("his name is", "."), ("it is", ".")):
-        assert set(names.like(*words)) == set("abcde")
-    assert len(names.like("it was", ".")) == len(names.all)
     assert set(VALUES.like("in", ",")) == {found.value for found in YEARS}
     assert set(VALUES.like("in", "days")) == {found.value for found in AGES}
     assert set(VALUES.like("in", "years")) == {found.value for found in YEARS + AGES}
@@ -86,8 +77,8 @@ def test_other_masks_texts_and_seeds_draw_for_themselves() -> None:
 
 
 def test_words_around_gaps() -> None:
-    assert list(around(["So call me at ", " and ", "", " ."])) == [
-        ("call me at", "and"),
+    assert list(around(["Call ", " and ", "", " ."])) == [
+        ("call", "and"),
         ("and", MASK),
         (MASK, "."),
     ]

@@ -1,7 +1,7 @@
 """Values of public text in the place of masks, as a policy finds them there.
 
-A mask gets a value that stood between the same words in the public text: up to three before it and
-one behind it, as many as at least `LEAST` values had, and else any. So values look as those of that
+A mask gets a value that stood between the same two words in the public text. Where fewer than
+`LEAST` did, it gets one that followed the same word, and else any: so values look as those of that
 text do, in its language.
 
 Guarantees: a filled text is a function of the text with its masks, of the public text, of a seed
@@ -24,13 +24,11 @@ from confide.types import MASK
 LEAST = 5  # values from which on one is drawn among those of the same words
 WORD = re.compile(r"\w+|[^\w\s]")
 
-BEFORE = 3  # words before a mask that are looked at
-
 Words = tuple[str, str | None]  # before a mask and behind it; None: whatever is behind it
 
 
 class FoundValue(NamedTuple):
-    """A value of the public text, and words around it, the nearest last; "" at an end of the text."""
+    """A value of the public text, and the words around it: "" at an end of the text."""
 
     before: str
     value: str
@@ -42,11 +40,11 @@ class FoundValues:
 
     def __init__(self, found: Iterable[FoundValue]) -> None:
         self.all: list[str] = []
-        self.between: dict[Words, list[str]] = defaultdict(list)  # by `contexts`
+        self.between: dict[Words, list[str]] = defaultdict(list)
         for before, value, after in found:
             self.all.append(value)
-            for words in contexts(before, after):
-                self.between[words].append(value)
+            self.between[before, after].append(value)
+            self.between[before, None].append(value)
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -68,8 +66,8 @@ class FoundValues:
         return whole
 
     def like(self, before: str, after: str) -> Sequence[str]:
-        """Values to draw from between words."""
-        for words in contexts(before, after):
+        """Values to draw from between two words."""
+        for words in ((before, after), (before, None)):
             values = self.between.get(words, ())
             if len(values) >= LEAST:
                 return values
@@ -79,15 +77,6 @@ class FoundValues:
 def is_found(row: object) -> bool:
     """Whether a row of a file may be a FoundValue."""
     return isinstance(row, list) and [type(field) for field in row] == [str, str, str]
-
-
-def contexts(before: str, after: str) -> Iterator[Words]:
-    """What values between these words have in common, the closest first."""
-    words = before.split(" ")
-    nearest = [" ".join(words[start:]) for start in range(len(words))]
-    for some in nearest:
-        yield some, after
-        yield some, None
 
 
 def around(pieces: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -100,7 +89,7 @@ def around(pieces: Sequence[str]) -> Iterator[tuple[str, str]]:
         after = WORD.search(right.lower())
         first = "" if number == 0 else MASK
         last = "" if number + 2 == len(pieces) else MASK
-        yield " ".join(before[-BEFORE:]) or first, after[0] if after else last
+        yield before[-1] if before else first, after[0] if after else last
 
 
 def found_in(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[FoundValue]:
