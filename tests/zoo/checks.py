@@ -36,6 +36,7 @@ CHECKS = {
         job_checks.one_run_audit_stays_below_the_certificate,
         data_checks.a_secret_that_the_policy_finds_leaves_no_trace,
         data_checks.a_covered_secret_changes_nothing_of_what_is_left,
+        data_checks.findings_are_of_the_lists_that_they_name,
         data_checks.a_missed_secret_changes_one_private_point,
         data_checks.a_policy_that_fails_makes_its_text_private,
         data_checks.the_neighbour_test_sees_what_is_missed,

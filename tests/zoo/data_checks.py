@@ -19,9 +19,11 @@ from confide.commands import rerun
 from confide.data.neighbours import Outcome, Raw, Tester, process_of, secrets_of, touched
 from confide.data.partition_files import load_partition
 from confide.data.redaction import finder, finder_of
-from confide.files.io import read_json
+from confide.errors import InputError
+from confide.files.io import Range, read_json
+from confide.files.stretches import Beside
 from confide.policies import policy, redacted_text
-from confide.provenance.terms import digest_of_specs
+from confide.provenance.terms import digest_of_specs, findings_by
 from confide.specs import (
     CoverPolicySpec,
     DedupSpec,
@@ -34,6 +36,7 @@ from confide.specs import (
     RerunSpec,
     TokenizerSpec,
     TrainSpec,
+    WordsPolicySpec,
 )
 from confide.stages.dedup import dedup
 from confide.stages.neighbours import neighbours as measure
@@ -42,6 +45,8 @@ from confide.stages.redact import redact
 from confide.text import tokenizer
 from confide.types import MASK, Partition, Span
 
+FIELDS = {"doc": "d", "split": "train", "domain": None, "owner": None, "gold": []}
+SALT = "6d1f8a2b9c3e4f50718293a4b5c6d7e8"  # first line of a list of words
 SECRET = "123456"
 FINDS = RedactSpec(
     policy={"kind": "regex", "patterns": {"code": r"\b\d{6}\b"}},
@@ -78,9 +83,8 @@ def through(
     They are the same where points are as `split` writes them, which are read as columns, and where
     their fields are in another order, which are read row by row.
     """
-    fields = {"doc": "d", "split": "train", "domain": None, "owner": None, "gold": []}
     rows = [
-        {"key": f"d:{index}", "text": text, **fields, "canary": None}
+        {"key": f"d:{index}", "text": text, **FIELDS, "canary": None}
         for index, text in enumerate(texts)
     ]
     as_written = _through(rows, spec, fill)
@@ -114,6 +118,26 @@ def a_secret_that_the_policy_finds_leaves_no_trace() -> None:
         for name, texts in PAIRS.items():
             first, second = (through(BESIDE + some, FINDS, fill=fill)[0] for some in texts)
             assert first == second, (name, fill)
+
+
+def findings_are_of_the_lists_that_they_name() -> None:
+    """What was found before a list was edited is refused by what measures afterwards."""
+    with tempfile.TemporaryDirectory() as name, contextlib.redirect_stderr(io.StringIO()):
+        names, points, spans = (Path(name, key) for key in ("names", "points", "spans"))
+        words = WordsPolicySpec(kind="words", path=str(names), label="name", independent=True)
+        spec = FINDS.model_copy(update={"policy": words})
+        points.write_bytes(orjson.dumps({"key": "d:0", "text": "call Bo", **FIELDS}) + b"\n")
+        said = []
+        for content in ("Ann", "Bo"):
+            names.write_text(f"# {SALT}\n{content}\n")
+            if not said:
+                redact(spec, points=points, output=spans)
+            try:
+                Beside(spans, findings_by(spec)).of(Range(points))
+                said.append("taken")
+            except InputError:
+                said.append("refused")
+        assert said == ["taken", "refused"]
 
 
 def a_covered_secret_changes_nothing_of_what_is_left() -> None:

@@ -7,6 +7,7 @@ CAUGHT, MISSED = (
     "a_missed_secret_changes_one_private_point",
 )
 FAILS, SEES = "a_policy_that_fails_makes_its_text_private", "the_neighbour_test_sees_what_is_missed"
+LISTS = "findings_are_of_the_lists_that_they_name"
 COVERED = "a_covered_secret_changes_nothing_of_what_is_left"
 WORST = "the_miss_rate_is_that_of_the_worst_label"
 RERUN = "a_rerun_on_a_neighbour_is_the_same"
@@ -63,6 +64,13 @@ FAULTS = [
         CAUGHT,
         "confide.data.partitioning:rows",
         ("dressed(shown, key, fill)", "dressed(shown, text, fill)"),
+    ),
+    slip(
+        "any list of the same name",
+        "Findings are known by the path of a list alone, so that those of another list count.",
+        LISTS,
+        "confide.provenance.terms:findings_by",
+        ("not own", "True"),
     ),
     slip(
         "gaps in characters",

@@ -423,9 +423,11 @@ def advice_rests_on_these_policies() -> None:
     )
     place = Path("recall.json")
     asked = RecallSpec(text=text, redact=now, reads=[])
-    check_terms({"terms": terms_of(text, now), "reads": []}, asked, place, place)
+    check_terms({"terms": terms_of(text, now), "reads": []}, asked, place, place, "snakemake")
     try:
-        check_terms({"terms": terms_of(text, before), "reads": []}, asked, place, place)
+        check_terms(
+            {"terms": terms_of(text, before), "reads": []}, asked, place, place, "snakemake"
+        )
     except InputError:
         return
     raise AssertionError("another policy's misses are taken for this one's")
@@ -433,7 +435,7 @@ def advice_rests_on_these_policies() -> None:
 
 def one_copy_alone_costs_what_comes_back() -> None:
     """Masking one of several copies changes a record of a caught secret and two of a missed one,
-    and shares of them add up.
+    and shares of them add up. Replacing one changes three.
     """
     ran = noisy(0.05, 2.0, 60)
     literal = {
@@ -448,6 +450,8 @@ def one_copy_alone_costs_what_comes_back() -> None:
         found["secret_caught_literal"], one(DELTA), rel_tol=1e-6
     )
     assert math.isclose(found["secret_missed_literal"], two(DELTA), rel_tol=1e-6)
+    three = group(ran, DELTA, 3)[0]
+    assert math.isclose(found["record_replace_one_literal"], three, rel_tol=1e-6)
     parts = ((0.2, one(DELTA / 0.3)), (0.1, two(DELTA / 0.3)))
     expected = math.log1p(sum(share * math.expm1(value) for share, value in parts))
     assert math.isclose(found["bayesian_literal"], expected, rel_tol=1e-6)

@@ -360,6 +360,14 @@ FAULTS = [
         ("max(2, facts.points_literal)", "1"),
     ),
     slip(
+        "copies of a replaced record are forgotten",
+        "A record that is replaced is priced alone, though a copy of its text comes back, and one "
+        "of what takes its place is masked.",
+        ONE_COPY,
+        "confide.certify.literal_claims:record_claim",
+        ("price_of(facts, REPLACED)", "price_of(facts, 1)"),
+    ),
+    slip(
         "bounds rounded to the nearest",
         "A release rounds what the policy misses to the nearest step of its grid, which may lie "
         "below.",

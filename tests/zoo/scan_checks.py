@@ -6,6 +6,7 @@ import tempfile
 import unicodedata
 import zlib
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -15,7 +16,7 @@ from confide.config.params import check
 from confide.scan.containers import streams
 from confide.scan.search import Searcher
 from confide.scan.unfolding import Budget, TooLarge, inflated
-from confide.specs import Params
+from confide.specs import Params, ReadSpec
 
 ROOT = Path(__file__).parents[2]
 NAME, CITY, CODE = "Anna Karenina", "Ångström Ö", "482913"
@@ -36,14 +37,25 @@ BESIDE = ["0.482913", "x482913y", "Anna Kareninas", "48 29 13"]  # what only loo
 
 def only_declared_text_is_public() -> None:
     """Neither that a tokenizer was trained on a corpus nor one of two contradicting datasets makes
-    it public.
+    it public; nor is what a list of customers finds in a public one.
     """
     params = yaml.safe_load((ROOT / "tests/params.tiny.yaml").read_text())
     assert public_sources(check(params), ["sim"]) == ["public-turn"]
+    params["datasets"]["sim"]["fill"] = "public"
+    assert [read.public for read in values_of(params)] == [True]
+    words = {"kind": "words", "path": "customers.txt", "label": "name"}
+    params["policies"][params["datasets"]["public"]["policy"]] = words
+    assert [read.public for read in values_of(params)] == [False]
+    params = yaml.safe_load((ROOT / "tests/params.tiny.yaml").read_text())
     params["tokenizers"]["bpe"]["corpus"] = "sim"
     assert public_sources(check(params), ["sim"]) == []
     params["datasets"]["public"]["corpus"] = "sim"
     assert jobs.public_corpora(Params.model_validate(params)) == set()  # `check` refuses it
+
+
+def values_of(params: dict[str, Any]) -> list[ReadSpec]:
+    """Where the values come from that stand in place of masks."""
+    return jobs.values_reads(Params.model_validate(params), "sim")
 
 
 def a_secret_is_found_however_it_is_written() -> None:

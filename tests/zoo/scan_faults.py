@@ -7,6 +7,13 @@ PUSHED, BOUNDED = "all_that_is_pushed_is_known", "what_unfolds_is_bounded"
 
 FAULTS = [
     slip(
+        "what a list finds in public text is public",
+        "Values in place of masks say which customers a list names, and count as public.",
+        PUBLIC,
+        "confide.config.jobs:values_reads",
+        ("all(read.public for read in found_by)", "True"),
+    ),
+    slip(
         "a tokenizer's corpus taken for public",
         "Whatever a tokenizer was trained on is exempt from the search, the private corpus "
         "included.",
