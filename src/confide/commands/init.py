@@ -33,6 +33,10 @@ from confide.specs import CorpusSpec
 from confide.types import SPLITS
 
 NAME = "params.yaml"
+WITHOUT_NOISE = (
+    "To protect what a policy finds needs none: in the project's params.yaml method redacted, on a "
+    "dataset with fill: true (docs/synthetic.md)"
+)
 
 
 def init(
@@ -120,7 +124,7 @@ def check(corpus: Corpus, unit: str, file: Path) -> None:
     sizes = corpus.points[unit]
     if sizes["train"] < LEAST:
         count = f"{sizes['train']:,} training points ({unit}s)"
-        message = f"has {count}, and the least is {LEAST}: noise would drown them"
+        message = f"has {count}, and the least is {LEAST}: noise would drown them. {WITHOUT_NOISE}"
         raise InputError(message, file=file)
     for split in SPLITS:
         if not sizes[split]:
