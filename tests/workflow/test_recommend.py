@@ -25,7 +25,7 @@ def test_prices_are_those_of_the_certificates(built, monkeypatch):
         if run.row.dataset == "sim" and run.gamma == 0
     ]
     assert {run.row.method for run in runs} == {"nonprivate", "dpsgd", "jft"}
-    measured, options = look(params, runs, Wish("secret", 3.0, 8e-5, "replace_one"))
+    measured, options = look(params, runs, Wish("secret", 3.0, 8e-5, "replace_one"), "snakemake")
     assert [one.conservative for one in measured] == ["capitals", "everything"]
     priced = {option.method: option for option in options if option.dataset == "sim"}
     for run in runs:
@@ -41,9 +41,9 @@ def test_prices_are_those_of_the_certificates(built, monkeypatch):
         evaluation = json.loads(
             (built.folder / "results/runs" / run.run / "evaluate.json").read_text()
         )
-        assert found.perplexity == evaluation["ppl_public"] and found.trained.endswith(
-            "(ε 3)" if run.name == "dpsgd" else "(ε ∞)"
-        )
+        assert found.perplexity == evaluation["ppl_public"]
+        assert found.spent == claims["record_replace_one_pld"]
+        assert found.trained.endswith("bits per character")
     assert priced["crt"].trained is None  # it was trained with simulated misses alone
 
 
