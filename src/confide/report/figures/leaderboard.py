@@ -51,7 +51,7 @@ def leaderboard(spec: LeaderboardSpec, cells: list[Cell]) -> style.Drawing:
     missing = sum(panel_missing(cells, study) for study in spec.panels)
     caption = (
         "Of the models that certify the claim, the best of the papers' methods (hollow, orange) "
-        "and the best of ours, behind a cover or with made-up values in place of masks (filled, "
+        "and the best of ours, behind a cover or with values in place of masks (filled, "
         "blue; half: copies stay); further left is better. Lines: a secret that the policy finds, "
         "one that it misses, and any record, each with an ε of at most that. Whiskers: 95 % over "
         "seeds. Percentages: how many more bits ours take than theirs (−: fewer), by all tokens "
