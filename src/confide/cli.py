@@ -93,7 +93,8 @@ def overview() -> list[str]:
 def refusal(name: str) -> str:
     """What to say of a command that there is none of."""
     close = difflib.get_close_matches(name, (*COMMANDS, *STAGES), n=1)
-    close = ["audit check"] if name == "audit" else close
+    if name == "audit":
+        close = ["audit check"]
     meant = f": did you mean {close[0]}?" if close else ""
     return f"confide: error: {name!r} is no command{meant} (confide --help lists them)"
 

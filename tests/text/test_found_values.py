@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from confide.errors import InputError
+from confide.policies.spans import adjoined
 from confide.provenance.terms import digest_of_specs
 from confide.specs import FoundValuesSpec, RedactSpec
-from confide.stages.found_values import adjoined, found_values
+from confide.stages.found_values import found_values
 from confide.stages.redact import redact
 from confide.text.found_values import LEAST, FoundValue, FoundValues, around, found_in
 from confide.types import MASK

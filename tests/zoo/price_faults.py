@@ -365,7 +365,7 @@ FAULTS = [
         "of what takes its place is masked.",
         ONE_COPY,
         "confide.certify.literal_claims:record_claim",
-        ("price_of(facts, REPLACED)", "price_of(facts, 1)"),
+        ("priced(facts, REPLACED)", "priced(facts, 1)"),
     ),
     slip(
         "bounds rounded to the nearest",

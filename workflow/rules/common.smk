@@ -291,8 +291,8 @@ def findings_of(dataset, gamma):
 
 def values_file(wildcards):
     """Values of public text that stand in place of a dataset's masks."""
-    fill = DATASETS[wildcards.dataset].fill
-    return {"values": jobs.VALUES.format(fill)} if isinstance(fill, str) else {}
+    name = DATASETS[wildcards.dataset].values_of
+    return {} if name is None else {"values": jobs.VALUES.format(name)}
 
 
 def pipeline_files(wildcards):

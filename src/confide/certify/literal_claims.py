@@ -36,10 +36,7 @@ def record_claim(facts: Facts) -> Claim:
     Beside it the copy of its text that comes back may change, and the copy of what takes its place,
     which is masked then.
     """
-    epsilon = price_of(facts, REPLACED)(facts.delta)
-    way = "none"
-    if facts.price.record is not None and epsilon < math.inf:
-        way = group(facts.price.record, facts.delta, REPLACED)[1]
+    epsilon, way = priced(facts, REPLACED)
     conditions = [facts.sampled, *([IN_ITS_POOL] if facts.conditional else [])]
     return claim(
         facts,
@@ -56,10 +53,7 @@ def record_claim(facts: Facts) -> Claim:
 def secret_claim(facts: Facts, name: str, verb: str, caught: bool, conditions: list[str]) -> Claim:
     """Of one secret that the policy catches or misses."""
     records = records_changed(facts, caught=caught)
-    epsilon = price_of(facts, records)(facts.delta)
-    way = "none"
-    if facts.price.record is not None and epsilon < math.inf:
-        way = group(facts.price.record, facts.delta, records)[1]
+    epsilon, way = priced(facts, records)
     changed = f"{records} record{'s' * (records > 1)} may change"
     return claim(
         facts,
@@ -98,6 +92,14 @@ def random_claims(facts: Facts) -> Iterator[Claim]:
             conditions=held(facts, epsilon, conditions),
             says=f"Bayesian confidentiality of {whose} ({share})",
         )
+
+
+def priced(facts: Facts, records: int) -> tuple[float, str]:
+    """Epsilon if so many records change, and how it came about."""
+    epsilon = price_of(facts, records)(facts.delta)
+    if facts.price.record is None or epsilon == math.inf:
+        return epsilon, "none"
+    return epsilon, group(facts.price.record, facts.delta, records)[1]
 
 
 def held(facts: Facts, epsilon: float, conditions: list[str]) -> list[str]:

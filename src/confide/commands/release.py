@@ -41,10 +41,10 @@ RELEASED = {
     "start_ledgers": "start_ledger_{}.jsonl",
 }
 
-# A folder beside these, of a model that transformers has: what its `from_pretrained` opens, or
-# PEFT's.
 CAUGHT = "secret_caught"  # claim of a secret that the policy finds
 CAUGHT_ALONE = ", only of a secret that the policy finds"
+# A folder beside these, of a model that transformers has: what its `from_pretrained` opens, or
+# PEFT's.
 TRANSFORMERS = "transformers"
 ADAPTER = "adapter"
 
@@ -84,9 +84,9 @@ def release(
     checks = checks_of(certified["run"], public_files(certified["files"]), certificate, study)
     against = [*own_objections(certified), *checks.against, *map(str, checks.changed)]
     if against and not anyway:
-        enough = [f"{reason}; if that is enough: --anyway" for reason in against]
-        is_limit = [reason.endswith(CAUGHT_ALONE) for reason in against] == [True]
-        raise Failure(*(enough if is_limit else against))
+        if len(against) == 1 and against[0].endswith(CAUGHT_ALONE):
+            raise Failure(f"{against[0]}; if that is enough: --anyway")
+        raise Failure(*against)
     folder = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:
         folder.mkdir(parents=True)
@@ -115,11 +115,10 @@ def public_files(files: dict[str, Any]) -> dict[str, list[dict[str, str]]]:
 def own_objections(certified: dict[str, Any]) -> list[str]:
     """What the certificate itself says against giving its model away."""
     reasons = [certified["release_note"]] if certified["release_note"] else []
-    limited = ""
-    if any(claim["name"] == CAUGHT and claim["epsilon"] != "inf" for claim in certified["claims"]):
-        limited = CAUGHT_ALONE
     if certified["headline"]["record_epsilon"] == "inf":
-        reasons.append(f"nothing finite is certified of {certified['headline']['unit']}{limited}")
+        finite = [claim["name"] for claim in certified["claims"] if claim["epsilon"] != "inf"]
+        limit = CAUGHT_ALONE if CAUGHT in finite else ""
+        reasons.append(f"nothing finite is certified of {certified['headline']['unit']}{limit}")
     return [*reasons, *unknown(certified)]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from confide.config import jobs
 from confide.config.layers import Problem, meant
-from confide.config.policy_files import lists, parts
+from confide.config.policy_files import lists
 from confide.config.same_text import same_text
 from confide.config.yaml_lines import KeyPath
 from confide.files.io import readable
@@ -30,6 +30,7 @@ from confide.specs import (
     PolicySpec,
     ShadowsSpec,
 )
+from confide.specs.policies import parts
 from confide.text.canary_templates import (
     DIGITS_OR_TOKEN,
     BadTemplate,
@@ -177,11 +178,11 @@ def filled(params: Params) -> Iterator[Problem]:
     """Datasets whose values in place of masks are of no public text."""
     public = jobs.public_corpora(params)
     for name, dataset in params.datasets.items():
-        if not isinstance(dataset.fill, str):
+        if dataset.values_of is None:
             continue
         path = ("datasets", name, "fill")
-        yield from undefined(params, path, dataset.fill, "datasets")
-        source = params.datasets.get(dataset.fill)
+        yield from undefined(params, path, dataset.values_of, "datasets")
+        source = params.datasets.get(dataset.values_of)
         if source is not None and not (source.public and source.corpus in public):
             message = (
                 "has text that needs protection: values in place of masks are of a dataset with "

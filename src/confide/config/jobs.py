@@ -324,10 +324,10 @@ def taken_for_public(params: Params, run: Run) -> list[str]:
         dataset = params.datasets[seen.row.dataset]
         used += [dataset.corpus, params.tokenizers[dataset.tokenizer].corpus]
         policies = [dataset.policy, dataset.conservative]
-        if isinstance(dataset.fill, str):
-            values_of = params.datasets[dataset.fill]
-            used.append(values_of.corpus)
-            policies.append(values_of.policy)
+        if dataset.values_of is not None:
+            public_dataset = params.datasets[dataset.values_of]
+            used.append(public_dataset.corpus)
+            policies.append(public_dataset.policy)
         for name in policies:
             used += trained(params, params.policies[name]).values()
     public = public_corpora(params)
@@ -369,8 +369,8 @@ def values_reads(params: Params, dataset: str) -> list[ReadSpec]:
 
     They are public where that text is, and whatever the policy that finds them was made of.
     """
-    name = params.datasets[dataset].fill
-    if not isinstance(name, str):
+    name = params.datasets[dataset].values_of
+    if name is None:
         return []
     spec = params.datasets[name]
     found_by = policy_reads(params, spec.policy, params.policies[spec.policy])

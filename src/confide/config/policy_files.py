@@ -5,7 +5,9 @@ A policy of params.yaml names them; a job gets the policy with the file's place 
 
 from pathlib import Path
 
+from confide.provenance.terms import named_by
 from confide.specs import Params, PolicySpec
+from confide.specs.policies import parts
 
 PIPELINE = "data/work/pipelines/{}.spacy"
 WORD_LIST = "data/work/word_lists/{}.json"
@@ -13,13 +15,6 @@ DOMAIN_POLICY = {
     "keyword": "data/work/domain_policies/{}.json",
     "classifier": "data/work/domain_policies/{}.safetensors",
 }
-
-
-def parts(policy: PolicySpec) -> list[PolicySpec]:
-    """The policies that a union unites, however it nests them; of any other one itself."""
-    if policy.kind != "union":
-        return [policy]
-    return [inner for part in policy.policies for inner in parts(part)]
 
 
 def trained(params: Params, policy: PolicySpec) -> dict[str, str | None]:
@@ -49,17 +44,19 @@ def files_of(params: Params, *policies: str) -> list[str]:
     files: list[str] = []
     for name in policies:
         for part in parts(params.policies[name]):
-            model = getattr(part, "model", None)
-            own = [model] if model is not None and Path(model).is_file() else []
-            files += trained(params, part) or [*lists(part), *own]
+            files += trained(params, part) or own_files(part)
     return list(dict.fromkeys(files))
+
+
+def own_files(policy: PolicySpec) -> list[str]:
+    """The user's own lists of words and files of models that a policy reads."""
+    named = lists(policy)
+    return [file for file in named_by(policy) if file in named or Path(file).is_file()]
 
 
 def lists(policy: PolicySpec) -> list[str]:
     """The user's own lists of words that a policy reads."""
-    if policy.kind == "union":
-        return [path for part in policy.policies for path in lists(part)]
-    return [policy.path] if policy.kind == "words" else []
+    return [part.path for part in parts(policy) if part.kind == "words"]
 
 
 def placed(params: Params, policy: PolicySpec) -> PolicySpec:

@@ -43,10 +43,10 @@ def part_of(
 ) -> Part:
     """The part of a shard. Unlike where rows have to be looked at one by one.
 
-    `fill`: what puts values in place of masks, if anything does.
-
     That is where some tokens alone are learned, where planted points may hold new tokens, and where
     a point is listed as a copy that can be none.
+
+    `fill`: what puts values in place of masks, if anything does.
     """
     points = joined.points
     if spec.learn != "all" or (tokenizer.new_tokens and planted(points).any()):

@@ -96,6 +96,19 @@ def hidden(text: str, spans: Iterable[Sequence[Any]]) -> list[Range]:
     return runs
 
 
+def adjoined(text: str, ranges: Iterable[Range]) -> list[Range]:
+    """Ranges of a text, in order, of which those that only white space separates are one, as their
+    masks are in `merged_masks`.
+    """
+    joined: list[Range] = []
+    for start, end in ranges:
+        if joined and not text[joined[-1][1] : start].strip():
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return joined
+
+
 def moved(ranges: Iterable[Sequence[int]], replaced: Sequence[Range]) -> list[Range]:
     """Ranges of a text as ranges of the text in which others, in order, became <MASK>.
 

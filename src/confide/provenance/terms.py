@@ -14,8 +14,9 @@ from confide.errors import InputError
 from confide.files.io import sha256
 from confide.provenance.artefacts import digest_of
 from confide.specs import PartitionSpec, PolicySpec, ReadSpec, RedactSpec, Spec, TextSpec
+from confide.specs.policies import parts
 
-MADE = ("data", "work")  # folder of what the workflow makes
+WORK = ("data", "work")  # parts of the path of what the workflow makes for policies
 # What findings on the raw text depend on.
 TEXT = (*TextSpec.model_fields, "policies", "everything_private")
 PARTITION = tuple(PartitionSpec.model_fields)  # what processed text depends on, too
@@ -33,7 +34,7 @@ def findings_by(redact: RedactSpec, content_of: Callable[[str], str | None] = di
     What it makes it makes again where that changes. content_of: the digest of a list or a model.
     """
     names = [name for policy in (redact.policy, redact.conservative) for name in named_by(policy)]
-    own = [name for name in names if Path(name).parts[:2] != MADE]
+    own = [name for name in names if Path(name).parts[:2] != WORK]
     settings = digest_of_specs(redact)
     if not own:
         return settings
@@ -43,12 +44,9 @@ def findings_by(redact: RedactSpec, content_of: Callable[[str], str | None] = di
 
 def named_by(policy: PolicySpec) -> Iterator[str]:
     """The lists of words and the models that a policy names."""
-    if policy.kind == "union":
-        for part in policy.policies:
-            yield from named_by(part)
-    for field in ("path", "model"):
-        if (name := getattr(policy, field, None)) is not None:
-            yield name
+    for part in parts(policy):
+        names = [getattr(part, field, None) for field in ("path", "model")]
+        yield from (name for name in names if name is not None)
 
 
 def terms(

@@ -207,6 +207,11 @@ class DatasetSpec(Spec):
     # protected is the whole point in any case
     learn: Learn = "all"
 
+    @property
+    def values_of(self) -> str | None:
+        """The public dataset whose values stand in place of masks; None: made-up ones, or masks."""
+        return self.fill if isinstance(self.fill, str) else None
+
 
 class RunSpec(Spec):
     """One row of the sample sheet; trained once per gamma and seed."""

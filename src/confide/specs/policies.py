@@ -203,6 +203,13 @@ PolicySpec = Annotated[
 ]
 
 
+def parts(policy: PolicySpec) -> list[PolicySpec]:
+    """The policies that a union unites, however it nests them; of any other one itself."""
+    if policy.kind != "union":
+        return [policy]
+    return [inner for part in policy.policies for inner in parts(part)]
+
+
 class PipelineSpec(Spec):
     """A spaCy pipeline: a published one, or a small one trained on public text, tagger and parser
     on a treebank, entities on a corpus's gold spans.

@@ -12,8 +12,7 @@ from confide.files.io import write_json
 from confide.files.rows import Found, Join, read_rows
 from confide.files.shards import shards
 from confide.files.stretches import Beside
-from confide.policies import hidden
-from confide.policies.spans import Range
+from confide.policies.spans import adjoined, hidden
 from confide.specs import FoundValuesSpec
 from confide.text.found_values import FoundValue, found_in
 from confide.text.planted import is_planted_key
@@ -49,14 +48,3 @@ def values_in(points: Path, spans: Beside, *, merge: bool) -> Iterator[FoundValu
             ranges = hidden(text, finding.spans)
             yield from found_in(text, adjoined(text, ranges) if merge else ranges)
         findings.finish()
-
-
-def adjoined(text: str, ranges: list[Range]) -> list[Range]:
-    """Ranges of a text, of which those that only white space separates are one."""
-    joined: list[Range] = []
-    for start, end in ranges:
-        if joined and not text[joined[-1][1] : start].strip():
-            joined[-1] = (joined[-1][0], end)
-        else:
-            joined.append((start, end))
-    return joined

@@ -121,10 +121,11 @@ def _rests(result: Result, cell: str, claim: Json, covered: bool) -> str:
     All that its certificate names is there: in other words, or as it stands.
     """
     policy = result.certificate.get("policy", {})
+    conditions = claim.get("condition", "").split("; ")
+    named = [condition for condition in NAMED_HERE if condition in conditions]
     grounds = []
-    named = claim.get("condition", "").split("; ")
     if cell == RECORD:
-        grounds += [condition for condition in NAMED_HERE if condition in named]
+        grounds += named
     else:
         if covered:
             grounds.append(f"the cover hides it whole{_failing(policy, 'gamma')}")
@@ -135,7 +136,7 @@ def _rests(result: Result, cell: str, claim: Json, covered: bool) -> str:
             grounds.append("the policy finds it, and the same around it when it is masked")
         elif _claim(result, BY_BOTH):
             grounds.append(f"the second policy notices it{_failing(policy, 'delta2')}")
-        grounds += [condition for condition in NAMED_HERE if condition in named]
+        grounds += named
         if claim.get("unit") == TOKENS:
             grounds.append("its number of tokens is public")
         alone = _claim(result, f"{claim.get('name')}_literal")
