@@ -15,6 +15,7 @@ from confide.errors import InputError
 from confide.files.io import read_json
 from confide.specs import (
     LSTMSpec,
+    PartitionSpec,
     PrivacySpec,
     RecipeSpec,
     RedactSpec,
@@ -72,7 +73,7 @@ def files(tmp_path):
     return {name: tmp_path / name for name in corpora}
 
 
-def run(files, public=True, **changes):
+def run(files, public=True, values=None, **changes):
     settings = {
         "tokenizer": TokenizerSpec(kind="bpe", vocab_size=400),
         "redact": REDACT,
@@ -81,7 +82,7 @@ def run(files, public=True, **changes):
     }
     given = {"points": files["points"], "public": files["public"] if public else None}
     output = files["points"].with_name("rerun.json")
-    rerun(RerunSpec(**settings | changes), **given, output=output)
+    rerun(RerunSpec(**settings | changes), **given, values=values, output=output)
     assert sorted(path.name for path in output.parent.iterdir()) == [
         "points",
         "public",
@@ -96,6 +97,17 @@ def test_a_clean_chain_shows_nothing_of_a_secret_that_the_policy_finds(files):
     found = run(files)
     assert found["side_doors"] == found["not_reproducible"] == []
     assert (found["outcome"], found["certified"], found["epsilon_lower"]) == ("same", 0, 0)
+
+
+def test_values_of_public_text_in_place_of_masks_show_nothing_either(files, tmp_path_factory):
+    values = tmp_path_factory.mktemp("public") / "values"
+    values.write_text('[["was", "ABCDEFGH", ","]]')
+    train = TRAIN.model_copy(update={"method": "jft"})
+    changes = {"train": train, "partition": PartitionSpec(fill="public")}
+    found = run(files, values=values, **changes)
+    assert found["side_doors"] == found["not_reproducible"] == []
+    with pytest.raises(InputError, match="values = 'public': are missing, which fill asks for"):
+        run(files, **changes)
 
 
 def test_a_missed_secret_changes_weights_and_no_more(files):

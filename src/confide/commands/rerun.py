@@ -82,6 +82,7 @@ def rerun(
     points: Path,
     output: Path,
     public: Path | None = None,
+    values: Path | None = None,
     init: Path | None = None,
     init_ledger: Path | None = None,
 ) -> None:
@@ -90,6 +91,7 @@ def rerun(
     points: points.jsonl of the corpus, as `confide split` writes it.
     output: the new file rerun.json.
     public: points that the tokenizer is trained on; without them the confidential ones themselves.
+    values: of a public text, to put in place of masks, where spec.partition.fill names a dataset.
     init: weights of the model to start from.
     init_ledger: ledger of that model.
 
@@ -125,6 +127,7 @@ def rerun(
                 spec,
                 points=side / "points",
                 public=public,
+                values=values,
                 init=init,
                 init_ledger=init_ledger,
                 noise_seed=seed,
@@ -142,6 +145,7 @@ def chain(
     spec: RerunSpec,
     points: Path,
     public: Path | None,
+    values: Path | None,
     init: Path | None,
     init_ledger: Path | None,
     noise_seed: int,
@@ -170,6 +174,7 @@ def chain(
             policies=findings_by(spec.redact),
             original=original,
             redacted=redacted,
+            values=values,
         )
         train(
             seeded,
