@@ -4,9 +4,9 @@
 
 The fixed words are in tools/leaderboard_page.jinja. Panels that `snakemake leaderboard` made below
 FOLDER (results/, if nothing is said) are kept in docs/results/leaderboard/, with the day, the
-commit and the machine, and so are the trials of `snakemake tuning`. Verdicts, tables and figures
-are made of all that is kept there, on whichever machine that was run; panels that are missing are
-named. Without any nothing is written, and the command ends with 1.
+commit and the machine, and so are the trials of `snakemake tuning tuning_values`. Verdicts, tables
+and figures are made of all that is kept there, on whichever machine that was run; panels that are
+missing are named. Without any nothing is written, and the command ends with 1.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from results_page import RANKED, read, write
 
-from confide.config import studies
+from confide.config import jobs, studies
 from confide.config.params import FILE, Params, load
 from confide.output import templates
 from confide.report.leaderboard import panels
@@ -32,7 +32,6 @@ FIGURES = ROOT / "docs/figures"
 KEPT = RANKED
 DATES = "dates.csv"
 COLUMNS = ("study", "date", "commit", "machine")
-TRIALS = "tuning.csv"
 BOARDS = {
     "leaderboard": "LSTM and small GPT-2",
     "leaderboard_pretrained": "SmolLM2 with adapters",
@@ -52,18 +51,18 @@ class Board(NamedTuple):
 
 
 class Tuned(NamedTuple):
-    """The trials of a method on a corpus: validation perplexity of each, and the best recipe."""
+    """The trials of a method on a corpus: validation perplexity of each, and which was the best."""
 
     corpus: str
     method: str
     scores: list[str]
-    best: str
+    best: dict[str, str]  # its line of the file
 
 
 def keep(results: Path, machine: str) -> None:
     """Copy what was made, and say when, where and from which commit a panel is that is new."""
     panels = sorted((results / "leaderboards/panels").glob("*.json"))
-    trials = [results / TRIALS] if (results / TRIALS).is_file() else []
+    trials = [path for name in jobs.TRIALS if (path := results / f"{name}.csv").is_file()]
     dates = {row["study"]: row for row in read(KEPT / DATES)}
     for made in [*panels, *trials]:
         kept = KEPT / made.name
@@ -130,17 +129,17 @@ def asked(row: panels.Entry) -> dict[str, object]:
     return {name: getattr(row, name) for name in (*panels.ASKED, "seeds")}
 
 
-def tuned() -> list[Tuned]:
-    """The trials by corpus and method, in the order of the file."""
+def tuned(name: str) -> list[Tuned]:
+    """The trials of a study by corpus and method, in the order of its file."""
     rivals: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for row in read(KEPT / TRIALS):
+    for row in read(KEPT / f"{name}.csv"):
         rivals.setdefault((row["corpus"], row["method"]), []).append(row)
     return [
         Tuned(
             corpus,
             method,
             scores=[f"{float(row['valid_ppl']):.4g}" for row in trials],
-            best=next(row["recipe"] for row in trials if row["best"] == "True"),
+            best=next(row for row in trials if row["best"] == "True"),
         )
         for (corpus, method), trials in rivals.items()
     ]
@@ -152,7 +151,8 @@ def page(params: Params) -> str | None:
     if not found:
         return None
     titles = {name: study.title for name, study in params.studies.items()}
-    values = {"boards": found, "dates": read(KEPT / DATES), "titles": titles, "tuned": tuned()}
+    values = {"boards": found, "dates": read(KEPT / DATES), "titles": titles}
+    values |= {name: tuned(name) for name in jobs.TRIALS}
     return templates.filled(__file__, values)
 
 

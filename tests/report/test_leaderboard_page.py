@@ -83,14 +83,19 @@ def test_a_panel_that_is_the_same_keeps_its_day(folder):
     assert "1999" not in leaderboard_page.PAGE.read_text()
 
 
-def test_the_page_shows_the_trials_of_recipes(folder):
+def test_the_page_shows_the_trials(folder):
     run_panel(folder, "lead_sim_lstm", 2.0)
     header = "corpus,method,recipe,lr,run,valid_ppl,best\n"
     trials = ["plain,dpsgd,low,.01,a,4.123,False\n", "plain,dpsgd,high,.02,b,3.5,True\n"]
     (folder / "results/tuning.csv").write_text(header + "".join(trials))
+    values = ["plain,dpsgd,False,a,4.1,False\n", "plain,dpsgd,True,b,4.2,False\n"]
+    values += ["plain,dpsgd,public,c,4.02,True\n"]
+    header = "corpus,method,filled,run,valid_ppl,best\n"
+    (folder / "results/tuning_values.csv").write_text(header + "".join(values))
     assert leaderboard_page.main(["--results", str(folder / "results")]) == 0
     text = leaderboard_page.PAGE.read_text()
     assert "| plain | dpsgd | 4.123 | 3.5 | `high` |" in text
+    assert "| plain | dpsgd | 4.1 | 4.2 | 4.02 |" in text
 
 
 def test_what_is_kept_belongs_to_leaderboards():

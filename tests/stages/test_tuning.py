@@ -2,6 +2,7 @@
 
 import csv
 import os
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,7 @@ def test_the_last_epoch_decides_within_a_method_and_a_corpus(tmp_path):
     assert [row["best"] for row in rows] == ["False", "True", "True", "False", "False", "True"]
     assert [float(row["valid_ppl"]) for row in rows] == [5, 4, 3, 3, 99, 98]
     assert rows[2]["method"] == "jft, behind a cover" and rows[0]["lr"] == "0.01"
+    assert rows[0]["filled"] == "False"
     assert [row["corpus"] for row in rows[3:5]] == ["trial", "other"]
 
 
@@ -66,17 +68,18 @@ def test_unequal_effort_is_refused(tmp_path):
         made(tmp_path, {"a": [1], "b": [1], "c": [1]}, trials)
 
 
-def test_text_that_needs_protection_chooses_no_recipe(tmp_path):
+@pytest.mark.parametrize("name", ["tuning", "tuning_values"])
+def test_text_that_needs_protection_chooses_nothing(tmp_path, name):
     values = yaml.safe_load((ROOT / "tests/params.tiny.yaml").read_text())
-    values["studies"]["tuning"] = {"title": "Trials", "runs": ["public", "dpsgd"]}
+    values["studies"][name] = {"title": "Trials", "runs": ["public", "dpsgd"]}
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(values))
-    with pytest.raises(InputError, match=r"studies.tuning.runs.1 = 'dpsgd': is trained on sim"):
+    with pytest.raises(InputError, match=rf"studies.{name}.runs.1 = 'dpsgd': is trained on sim"):
         load(tmp_path / "params.yaml")
 
 
 def test_the_studies_try_every_method_of_the_leaderboard_as_often():
     params = load(ROOT / FILE)
-    spec = studies.tuning(params)
+    spec = studies.tuning(params, "tuning")
     tried = {}
     for one in spec.trials:
         kinds = tried.setdefault(one.corpus, {})
@@ -90,13 +93,20 @@ def test_the_studies_try_every_method_of_the_leaderboard_as_often():
 
 
 TRIALS = {"wikitext": "trial_wikitext", "sgd": "trial_sgd"}  # by a word of a study's name
+TRIALS_OF = ("trial", "trial_sgd", "trial_wikitext")
+TRIED = ("redacted", "behind_cover")
+
+
+def kept(name):
+    """The lines of the trials of a study in docs."""
+    return list(csv.DictReader((ROOT / f"docs/results/leaderboard/{name}.csv").open()))
 
 
 def test_the_leaderboard_takes_the_best_recipe_of_the_trials():
     """As docs/results/leaderboard/tuning.csv has them, which are those of the study."""
     params = load(ROOT / FILE)
-    trials = studies.tuning(params).trials
-    rows = list(csv.DictReader((ROOT / "docs/results/leaderboard/tuning.csv").open()))
+    trials = studies.tuning(params, "tuning").trials
+    rows = kept("tuning")
     known = [(row["run"], row["corpus"], row["recipe"]) for row in rows]
     assert known == [(one.run, one.corpus, one.recipe) for one in trials]
     best = {
@@ -111,11 +121,41 @@ def test_the_leaderboard_takes_the_best_recipe_of_the_trials():
             assert run.method == "untouched" or run.recipe == best[kind], run.name
 
 
+def test_values_are_tried_in_place_of_masks_as_often_with_the_best_recipe():
+    """As docs/results/leaderboard/tuning_values.csv has them, in the order of its table."""
+    params = load(ROOT / FILE)
+    trials = studies.tuning(params, "tuning_values").trials
+    best = {
+        (one.corpus, one.method, one.dedup): one.recipe
+        for one, row in zip(studies.tuning(params, "tuning").trials, kept("tuning"), strict=True)
+        if row["best"] == "True" and one.covered is (one.method == "behind_cover")
+    }
+    fills = [False, True, None]  # None: of a public dataset, whichever
+    for place, one in enumerate(trials):
+        assert one.recipe == best[one.corpus, one.method, one.dedup], one.run
+        wanted = fills[place % 3]
+        assert one.filled is wanted if wanted is not None else isinstance(one.filled, str)
+    assert {(one.corpus, one.method) for one in trials} == set(product(TRIALS_OF, TRIED))
+    known = [(row["run"], row["corpus"], row["filled"]) for row in kept("tuning_values")]
+    assert known == [(one.run, one.corpus, str(one.filled)) for one in trials]
+
+
+def test_a_trial_gets_no_values_of_its_own_text():
+    """What its valid text holds would help it, and no text that is not public."""
+    params = load(ROOT / FILE)
+    for one in studies.tuning(params, "tuning_values").trials:
+        if isinstance(one.filled, str):
+            assert params.datasets[one.filled].corpus != one.corpus
+    rest, trial = params.corpora["rest_wikitext"], params.corpora["trial_wikitext"]
+    assert rest.skip >= trial.skip + trial.lines
+
+
 @needs_mirror
 def test_each_corpus_of_trials_has_text_to_judge_them_by(tmp_path):
     """What `tuning` reads is the perplexity of the valid split: at its end it is too late."""
     params = load(ROOT / FILE)
-    for name in {trial.corpus for trial in studies.tuning(params).trials}:
+    assert {trial.corpus for trial in studies.tuning(params, "tuning").trials} == set(TRIALS_OF)
+    for name in TRIALS_OF:
         corpus = params.corpora[name]
         raw = None
         if archive := getattr(corpus, "archive", None):

@@ -148,23 +148,25 @@ for board in PARAMS.leaderboards:
             "--output {params.folder} > {log} 2>&1"
 
 
-# Which recipe each method gets, by trials on text that needs no protection; part of nothing else.
-if jobs.TUNING in PARAMS.studies:
+# Which recipe each method gets, and what masks get, by trials on text that needs no protection.
+for trials in [name for name in jobs.TRIALS if name in PARAMS.studies]:
 
-    rule tuning:
+    rule:
+        name:
+            trials
         input:
             [
                 f"models/{run.run}/metrics.jsonl"
-                for run in studies.listed(PARAMS, jobs.TUNING)
+                for run in studies.listed(PARAMS, trials)
             ],
         output:
-            "results/tuning.csv",
+            f"results/{trials}.csv",
         log:
-            "logs/tuning.log",
+            f"logs/{trials}.log",
         benchmark:
-            "logs/benchmarks/tuning.tsv"
+            f"logs/benchmarks/{trials}.tsv"
         params:
-            spec=show(studies.tuning(PARAMS)),
+            spec=show(studies.tuning(PARAMS, trials)),
             code=code("tuning"),
         shell:
             "confide tuning --spec {params.spec:q} --models models --output {output} > {log} 2>&1"

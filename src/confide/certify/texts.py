@@ -1,10 +1,14 @@
-"""What may be said of texts that a certified model wrote.
+"""What may be said of texts that a certified model wrote, and of redacted ones that it has read.
 
 A text is drawn from the model and from what it is asked to go on from, and from nothing else. So
 what a certificate claims of its model, it claims of everything that the model ever writes: however
 many texts are drawn, sorted out or shown, nothing is added (post-processing). Two things could add
 something, and are refused or named: prompts and shares that were made from protected text, and
 texts of a second model of the same corpus, whose claims add up (`confide spend`).
+
+A model that was trained on redacted text without noise may have kept all of it. So its claims are
+about that text, whatever a model makes of it, and hold of the text itself. A model that read
+anything else says nothing of it.
 """
 
 from pathlib import Path
@@ -16,7 +20,10 @@ from confide.files.io import read_json, sha256
 from confide.specs import MixSpec, SynthesisSpec
 
 Json = dict[str, Any]
-KIND = "texts of a certified model"
+WRITTEN = "texts of a certified model"
+READ = "redacted texts that a certified model was trained on"
+KINDS = (WRITTEN, READ)
+REDACTED = "redacted"  # the method that reads redacted text and nothing else
 VERSION = 1
 CONFIG = "config.json"  # beside the weights: it names the pretrained model of adapters
 HEADER = "synthetic"  # key of the first line of a file of such texts, which has no other
@@ -32,6 +39,10 @@ FILLED = (
     "values in the place of masks are made up, of public lists, the seed and the model's own text: "
     "one that equals a real secret does so by chance"
 )
+AS_READ = (
+    "the texts are training points as the policy leaves them, which is all that this model was "
+    "trained on, without sentences that were planted for attacks"
+)
 # A certificate that was not made by `confide release` counts secrets, and has digests of text.
 COUNTS = (
     "the model's certificate holds exact counts of secrets: not for release (`confide release`, "
@@ -40,29 +51,25 @@ COUNTS = (
 
 
 def certificate_of_texts(
-    model: Json, *, asked: SynthesisSpec, drawn: Json, texts: Json, certificate: str
+    model: Json, *, asked: SynthesisSpec | None, drawn: Json, texts: Json, certificate: str
 ) -> Json:
     """A certificate of texts, sealed; every claim is the model's own.
 
-    model: its verified certificate. drawn: how many texts were drawn, and why some were left out.
-    texts: name, digest and number of those that are there. certificate: where the model's lies.
+    model: its verified certificate. asked: what the model was asked for; None of redacted texts
+    that it was trained on. drawn: how many texts were drawn, and why some were left out. texts:
+    name, digest and number of those that are there. certificate: where the model's lies.
     """
     return sealed(
         {
             "version": VERSION,
-            "kind": KIND,
+            "kind": READ if asked is None else WRITTEN,
             "run": model["run"],
-            "says": says(model, texts["count"]),
+            "says": says(model, asked, texts["count"]),
             "claims": model["claims"],
             "policy": model["policy"],
             "release_note": note(model),
-            "assumptions": [
-                *model["assumptions"],
-                ONLY,
-                *([PUBLIC] if asked.mix else []),
-                *([FILLED] if asked.fill else []),
-            ],
-            "asked": asked.model_dump(mode="json"),
+            "assumptions": [*model["assumptions"], *assumptions(asked)],
+            "asked": settings(asked),
             "drawn": drawn,
             "texts": texts,
             "model": {
@@ -80,12 +87,28 @@ def note(model: Json) -> str | None:
     return "; ".join(filter(None, notes)) or None
 
 
-def says(model: Json, count: int) -> str:
+def says(model: Json, asked: SynthesisSpec | None, count: int) -> str:
     """The claim in a sentence."""
-    return f"{count:,} texts, of which all that is claimed of their model holds: {model['says']}"
+    if asked is None:
+        of_whom = "redacted texts, of which all that is claimed of a model of them holds"
+    else:
+        of_whom = "texts, of which all that is claimed of their model holds"
+    return f"{count:,} {of_whom}: {model['says']}"
 
 
-def header(model: Json, asked: SynthesisSpec, count: int) -> Json:
+def assumptions(asked: SynthesisSpec | None) -> list[str]:
+    """On what the claims rest beside what the model's rest on."""
+    if asked is None:
+        return [AS_READ]
+    return [ONLY, *([PUBLIC] if asked.mix else []), *([FILLED] if asked.fill else [])]
+
+
+def settings(asked: SynthesisSpec | None) -> Json | None:
+    """What a model was asked for, as files have it."""
+    return None if asked is None else asked.model_dump(mode="json")
+
+
+def header(model: Json, asked: SynthesisSpec | None, count: int) -> Json:
     """The first line of the file: where the texts come from."""
     return {
         HEADER: {
@@ -93,7 +116,7 @@ def header(model: Json, asked: SynthesisSpec, count: int) -> Json:
             "certificate": model["seal"],
             "weights": model["weights"],
             "texts": count,
-            "asked": asked.model_dump(mode="json"),
+            "asked": settings(asked),
         }
     }
 
@@ -121,6 +144,21 @@ def check_declared(asked: SynthesisSpec, file: Path | None) -> None:
             file=file,
             key="mix",
         )
+
+
+def check_reads_redacted(certified: Json, file: Path) -> None:
+    """InputError unless a certificate is of a model that was trained on redacted text alone."""
+    method = certified["asked"]["train"]["method"]
+    if method != REDACTED:
+        message = (
+            "reads more than redacted text, so that its certificate says nothing of that text: "
+            "take a row of the same dataset with method: redacted"
+        )
+        raise InputError(message, file=file, key="method", value=method)
+    # who reads a text without noise has nothing finite to claim of a whole one
+    if certified["headline"]["record_epsilon"] != "inf":
+        message = "has not read the text that needs protection, so that it says nothing of it"
+        raise InputError(message, file=file, key="headline.record_epsilon")
 
 
 def certificate_of_files(

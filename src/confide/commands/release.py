@@ -1,6 +1,7 @@
 """Assemble what may be shown of one model: weights, vocabulary, and a certificate to verify.
 
-It can be verified from these files alone. What is not in RELEASED stays. The certificate goes
+It can be verified from these files alone. What is not in RELEASED stays, but for the redacted text
+where that is asked for. The certificate goes
 without its digests of confidential text: whoever knows all of a corpus but one short secret could
 try its values until the digest fits, and no epsilon covers that. Nor do exact counts of secrets go:
 the measurements are rounded to bounds on a public grid, and the certificate is made again from
@@ -16,9 +17,11 @@ from confide.certify.certificate import certificate as certificate_of
 from confide.certify.certificate import sealed
 from confide.certify.facts import CONSERVATIVE, UNKNOWN
 from confide.certify.rounding import ROUNDED
+from confide.certify.texts import certificate_of_texts, check_reads_redacted, header
 from confide.commands.verify import CERTIFICATE, certificate_in, reached, read, verify
+from confide.data.redacted_texts import redacted_texts
 from confide.errors import Failure, InputError
-from confide.files.io import atomic, read_file, sha256, write_json
+from confide.files.io import atomic, read_file, sha256, write_json, write_jsonl
 from confide.models.export import export, export_adapter, exportable, named
 from confide.output.escaping import say
 from confide.report.pages.card import card
@@ -41,7 +44,10 @@ RELEASED = {
     "start_ledgers": "start_ledger_{}.jsonl",
 }
 
+TEXTS = "texts.jsonl"  # what the model was trained on, where that is asked for
+
 CAUGHT = "secret_caught"  # claim of a secret that the policy finds
+MISSED = "of the secrets that the corpus knows the policy misses some: the texts show these"
 CAUGHT_ALONE = ", only of a secret that the policy finds"
 # A folder beside these, of a model that transformers has: what its `from_pretrained` opens, or
 # PEFT's.
@@ -52,7 +58,13 @@ MEASURED: dict[str, type[MeasuredFile]] = {"recall": RecallFile, "neighbours": N
 
 
 def release(
-    certificate: Path, *, study: Path, output: Path, adapter: bool = False, anyway: bool = False
+    certificate: Path,
+    *,
+    study: Path,
+    output: Path,
+    adapter: bool = False,
+    texts: bool = False,
+    anyway: bool = False,
 ) -> None:
     """Verify a certificate and copy the model that it is of into the new folder `output`.
 
@@ -64,6 +76,8 @@ def release(
     output: the new folder.
     adapter: of a model with adapters these alone, for PEFT, and not the weights that they are added
     to.
+    texts: also the redacted text that the model was trained on, with a certificate of its own; of
+    the method `redacted` alone.
     anyway: print what speaks against a release, and release all the same.
 
     Guarantees: nothing else is copied, no digest of a confidential text, and no count of its
@@ -83,6 +97,11 @@ def release(
         check_adapter(parse(CertifySpec, certified["asked"], file=str(certificate)).train.model)
     checks = checks_of(certified["run"], public_files(certified["files"]), certificate, study)
     against = [*own_objections(certified), *checks.against, *map(str, checks.changed)]
+    if texts:
+        check_reads_redacted(certified, certificate)
+        if not files["redacted"]:
+            raise InputError("is not here", file=certificate, key="files.redacted")
+        against += [MISSED] if certified["policy"]["gamma"] else []
     if against and not anyway:
         if len(against) == 1 and against[0].endswith(CAUGHT_ALONE):
             raise Failure(f"{against[0]}; if that is enough: --anyway")
@@ -91,6 +110,8 @@ def release(
     try:
         folder.mkdir(parents=True)
         assemble(certified, files, folder, adapter=adapter, audits=checks.gate, against=against)
+        if texts:
+            write_texts(folder, files["redacted"][0])
         folder.rename(output)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", file=output) from error
@@ -200,6 +221,22 @@ def assemble(
     for suffix, content in pages.items():
         with atomic(folder / f"certificate{suffix}") as temporary:
             temporary.write_text(content)
+
+
+def write_texts(folder: Path, redacted: Path) -> None:
+    """Write the text that a released model was trained on beside it, and a certificate of that."""
+    certified = read(folder / CERTIFICATE)
+    lines = list(redacted_texts(redacted, load_tokenizer(folder / RELEASED["tokenizer"])))
+    file = folder / TEXTS
+    write_jsonl(file, [header(certified, None, len(lines)), *lines])
+    stated = certificate_of_texts(
+        certified,
+        asked=None,
+        drawn={},
+        texts={"path": TEXTS, "sha256": sha256(file), "count": len(lines)},
+        certificate=CERTIFICATE,
+    )
+    write_json(folder / f"{TEXTS}.{CERTIFICATE}", stated)
 
 
 def with_card(paths: list[Path], text: str) -> list[Path]:

@@ -18,7 +18,13 @@ from typing import Any
 import orjson
 
 from confide.certify.certificate import VERSION, certificate, check_seal
-from confide.certify.texts import KIND, certificate_of_texts, check_declared, header
+from confide.certify.texts import (
+    KINDS,
+    certificate_of_texts,
+    check_declared,
+    check_reads_redacted,
+    header,
+)
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import read_file, read_json, sha256
@@ -122,9 +128,9 @@ def checked(
 
 
 def is_of_texts(path: Path) -> bool:
-    """Whether a certificate is of texts that a model wrote, and not of a model."""
+    """Whether a certificate is of texts that a model wrote or has read, and not of a model."""
     found = read_json(path)
-    return isinstance(found, dict) and found.get("kind") == KIND
+    return isinstance(found, dict) and found.get("kind") in KINDS
 
 
 def verified_texts(path: Path, folders: list[Path]) -> list[str]:
@@ -142,8 +148,12 @@ def verified_texts(path: Path, folders: list[Path]) -> list[str]:
         message = "is not here, and without it nothing can be verified"
         raise InputError(message, file=path, key="model.certificate", value=name)
     certified, _, _ = checked(place, [*place.resolve().parents])
-    asked = parse(SynthesisSpec, stated["asked"], file=str(path))
-    check_declared(asked, path)
+    asked = None
+    if stated["asked"] is None:
+        check_reads_redacted(certified, place)
+    else:
+        asked = parse(SynthesisSpec, stated["asked"], file=str(path))
+        check_declared(asked, path)
     texts = path.with_name(Path(stated["texts"]["path"]).name)
     check_texts(texts, stated["texts"], header(certified, asked, stated["texts"]["count"]))
     again = certificate_of_texts(
@@ -159,10 +169,13 @@ def verified_texts(path: Path, folders: list[Path]) -> list[str]:
     lines = [f"{path}: holds for {texts.name}", f"  {stated['says']}"]
     if stated["release_note"]:
         lines.append(f"  {stated['release_note']}")
+    unseen = "that the model wrote them, which only writing them again shows"
+    if asked is None:
+        unseen = "that the model was trained on them, which only their owner can see"
     return [
         *lines,
         f"  checked: the texts, and {place} with all that it follows from",
-        "  not checked: that the model wrote them, which only writing them again shows",
+        f"  not checked: {unseen}",
     ]
 
 

@@ -466,15 +466,16 @@ def studies(params: Params) -> Iterator[Problem]:
 
 def tuning(params: Params) -> Iterator[Problem]:
     """Trials on text that needs protection, whose outcome would tell of it without any noise."""
-    study = params.studies.get(jobs.TUNING)
-    for index, name in enumerate(study.runs if study else ()):
-        dataset = params.runs[name].dataset
-        if not params.datasets[dataset].public:
-            message = (
-                f"is trained on {dataset}, which needs protection: a recipe chosen by it costs "
-                "what nobody accounts for; take a dataset with public: true"
-            )
-            yield Problem(("studies", jobs.TUNING, "runs", index), name, message)
+    for study in jobs.TRIALS:
+        runs = params.studies[study].runs if study in params.studies else []
+        for index, name in enumerate(runs):
+            dataset = params.runs[name].dataset
+            if not params.datasets[dataset].public:
+                message = (
+                    f"is trained on {dataset}, which needs protection: a choice by it costs what "
+                    "nobody accounts for; take a dataset with public: true"
+                )
+                yield Problem(("studies", study, "runs", index), name, message)
 
 
 def tracking(params: Params) -> Iterator[Problem]:

@@ -67,7 +67,7 @@ EVALUATION = "evaluate"
 TRAJECTORY = "trajectory"
 OF_TEXTS = ("worth", TEXT_AUDIT)  # what is measured of the texts that a model writes
 VALUES = "data/work/{}/found_values.json"  # of a public dataset
-TUNING = "tuning"  # the study whose runs are trials of recipes
+TRIALS = ("tuning", "tuning_values")  # studies whose runs are trials: of recipes, of fills of masks
 
 
 @dataclass(frozen=True, slots=True)

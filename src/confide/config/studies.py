@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from confide.config.jobs import OF_TEXTS, TUNING, Run, of_row, runs_of, source_of, training
+from confide.config.jobs import OF_TEXTS, Run, of_row, runs_of, source_of, training
 from confide.config.kept import kept
 from confide.specs import (
     AUDITS,
@@ -116,10 +116,10 @@ def panel(params: Params, name: str) -> PanelSpec:
     return PanelSpec(study=name, runs=[ranked(params, run) for run in listed(params, name)])
 
 
-def tuning(params: Params) -> TuningSpec:
-    """The trials of the study TUNING."""
+def tuning(params: Params, name: str) -> TuningSpec:
+    """The trials of one of the studies TRIALS."""
     trials = []
-    for run in listed(params, TUNING):
+    for run in listed(params, name):
         row = run.row
         trials.append(
             TrialSpec(
@@ -128,6 +128,7 @@ def tuning(params: Params) -> TuningSpec:
                 method=row.method,
                 covered=is_covered(params, row),
                 dedup=row.dedup,
+                filled=params.datasets[row.dataset].fill,
                 recipe=row.recipe,
                 settings=params.recipes[row.recipe],
             )

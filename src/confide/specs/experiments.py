@@ -89,13 +89,14 @@ class LeaderboardSpec(Spec):
 
 
 class TrialSpec(Spec):
-    """One recipe that was tried for a method, on text that needs no protection."""
+    """What was tried for a method, on text that needs no protection: a recipe, a fill of masks."""
 
     run: str
     corpus: str
     method: str
     covered: bool
     dedup: bool
+    filled: bool | str = False
     recipe: str
     settings: RecipeSpec
 

@@ -286,7 +286,7 @@ class SealedFile(File):
 
 
 class TextsNamed(File):
-    """A file of texts that a model wrote, which lies beside its certificate."""
+    """A file of texts that a model wrote or has read, which lies beside its certificate."""
 
     path: str
     sha256: str
@@ -294,7 +294,7 @@ class TextsNamed(File):
 
 
 class ModelOfTexts(File):
-    """Where the certificate of the model lies that wrote texts, and its seal."""
+    """Where the certificate of the model lies that wrote or has read texts, and its seal."""
 
     certificate: str
     seal: str
@@ -307,7 +307,7 @@ class TextsFile(File):
     version: int
     seal: str
     says: str
-    asked: dict[str, Any]
+    asked: dict[str, Any] | None  # None: redacted texts, which no model wrote
     drawn: dict[str, Count]
     texts: TextsNamed
     model: ModelOfTexts

@@ -1,4 +1,7 @@
-"""Choose a recipe for each method by trials on text that needs no protection, as many for each."""
+"""Choose for each method by trials on text that needs no protection, as many for each.
+
+What is tried are recipes, or what stands in place of masks.
+"""
 
 from pathlib import Path
 
@@ -59,6 +62,7 @@ def row_of(trial: TrialSpec, score: float, *, is_best: bool) -> Row:
     return {
         "corpus": trial.corpus,
         "method": method_of(trial),
+        "filled": trial.filled,
         "recipe": trial.recipe,
         **settings,
         "run": trial.run,

@@ -1,0 +1,197 @@
+"""Redacted text that is handed out: what a model read, without what was planted, with claims that
+are the model's own, and of no model that read more.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from confide.certify.certificate import sealed
+from confide.certify.texts import WRITTEN, certificate_of_texts, check_reads_redacted
+from confide.cli import main
+from confide.commands.release import MISSED, TEXTS, release
+from confide.commands.verify import CERTIFICATE, verify
+from confide.corpora.lines import SYNTHETIC
+from confide.data.partition_files import write_partitions
+from confide.data.redacted_texts import redacted_texts
+from confide.errors import Failure, InputError
+from confide.files.io import read_json, sha256, write_json, write_jsonl
+from confide.text.planted import audit_doc, canary_doc
+from confide.text.tokenizer import Tokenizer, load, save, train_bpe
+from confide.types import MASK, SPLITS, Partition, View
+from tests.stages.certified import ASKED, METHODS, certificate, ledger_of
+from tests.stages.test_release import certified_checks
+
+SECRET = "4711"
+TRAIN, VALID, TEST = range(len(SPLITS))
+POINTS = [  # document, text, as the policy leaves it, split, whether it is a later copy
+    ("a", f"my code is {SECRET}", f"my code is {MASK}", TRAIN, False),
+    (canary_doc(0, 0), "a canary 123456", f"a canary {MASK}", TRAIN, False),
+    ("b", "the order is late", "the order is late", TRAIN, False),
+    ("c", f"my code is {SECRET}", MASK, TRAIN, True),
+    (audit_doc("game", 3), "a coin 77", f"a coin {MASK}", TRAIN, False),
+    ("canary-song", "a bird sings", "a bird sings", TRAIN, False),
+    ("d", "held out", "held out", VALID, False),
+    ("e", "held out, too", "held out, too", TEST, False),
+]
+SHOWN = [f"my code is {MASK}", "the order is late", "a bird sings"]
+
+
+def view_of(texts: list[str], tokenizer: Tokenizer) -> View:
+    ids = [tokenizer.encode(text) for text in texts]
+    starts = np.append(0, np.cumsum([len(each) for each in ids])).astype(np.int64)
+    flat = np.concatenate(ids).astype(np.int32)
+    return View(flat, starts, np.zeros(len(flat), bool))
+
+
+def partition(tokenizer: Tokenizer) -> Partition:
+    docs, originals, redacted, splits, copies = zip(*POINTS, strict=True)
+    first = view_of(list(originals), tokenizer)
+    nobody = np.full(len(docs), -1, np.int32)
+    return Partition(
+        original=first,
+        redacted=view_of(list(redacted), tokenizer),
+        secret=np.zeros(len(first.ids), bool),
+        private=np.array([MASK in text for text in redacted]),
+        copy=np.array(copies),
+        split=np.array(splits, np.uint8),
+        domain=nobody,
+        owner=nobody,
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with text that was partitioned, before anything is certified."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results/studies/own").mkdir(parents=True)
+    tokenizer = train_bpe([text for _, text, *_ in POINTS] * 20, 300)
+    save(tokenizer, tmp_path / "words.json")
+    folder = tmp_path / "data/work/mine/g0-dedup"
+    folder.mkdir(parents=True)
+    views = {name: folder / f"{name}.safetensors" for name in ("original", "redacted")}
+    write_partitions([partition(tokenizer)], **views)
+    rows = [{"doc": doc, "text": text, "split": SPLITS[split]} for doc, text, _, split, _ in POINTS]
+    write_jsonl(folder.parent / "points.jsonl", rows)
+    return tmp_path
+
+
+def certify(project: Path, method: str = "redacted", **given: Any) -> Path:
+    """The certificate of a model that was trained on the text, whose study has checked it."""
+    ledger = ledger_of(METHODS[method])
+    ledger.read("tokenizer", "bpe", public=True, digest=sha256(project / "words.json"))
+    contents = {"tokenizer": (project / "words.json").read_bytes()}
+    certificate(project, [], ledger=ledger, noise_seed=None, **contents, **ASKED[method], **given)
+    path = project / CERTIFICATE
+    found = read_json(path)
+    view = Path("data/work/mine/g0-dedup/redacted.safetensors")
+    found["files"]["redacted"] = [{"path": str(view), "sha256": sha256(project / view)}]
+    write_json(path, sealed(found))
+    path.write_text(path.read_text().replace(f"{project}/", ""))
+    write_json(path, sealed(read_json(path)))
+    certified_checks(project)
+    return path
+
+
+def released(project: Path, **asked: Any) -> Path:
+    study = project / "results/studies/own"
+    release(project / CERTIFICATE, study=study, output=project / "out", texts=True, **asked)
+    return project / "out" / TEXTS
+
+
+def test_the_texts_are_what_the_model_read_without_what_was_planted(project, capsys):
+    certify(project)
+    file = released(project, anyway=True)
+    content = file.read_bytes()
+    first, *lines = [json.loads(line) for line in content.splitlines()]
+    assert [line["text"] for line in lines] == SHOWN
+    assert content.startswith(SYNTHETIC)  # so that no dataset calls them public
+    assert SECRET.encode() not in content
+    model = read_json(file.with_name(CERTIFICATE))
+    stated = read_json(file.with_name(f"{TEXTS}.{CERTIFICATE}"))
+    assert stated["claims"] == model["claims"]
+    assert first["synthetic"]["certificate"] == stated["model"]["seal"] == model["seal"]
+    capsys.readouterr()
+    verify(file)
+    said = capsys.readouterr().out
+    assert "3 redacted texts, of which all that is claimed of a model of them holds" in said
+    assert "not checked: that the model was trained on them" in said
+    whole = b"".join(path.read_bytes() for path in (project / "out").iterdir())
+    assert sha256(project / "data/work/mine/g0-dedup/redacted.safetensors").encode() not in whole
+
+
+def test_what_the_policy_misses_speaks_against_it(project):
+    certify(project)
+    with pytest.raises(Failure, match="policy misses some: the texts show these"):
+        released(project)
+    assert not (project / "out").exists()
+    certify(project, measured={"gamma": 0.0, "gamma_upper": 0.01})
+    with pytest.raises(Failure) as failure:
+        released(project)
+    assert MISSED not in str(failure.value)
+
+
+@pytest.mark.parametrize("method", ["crt", "nonprivate", "dpsgd"])
+def test_of_a_model_that_read_more_no_text_is_released(project, method):
+    path = certify(project, method)
+    with pytest.raises(InputError, match=r"method = .*reads more than redacted text"):
+        released(project, anyway=True)
+    assert not (project / "out").exists()
+    # nor does a certificate hold that somebody writes for it
+    found = read_json(path)
+    texts = project / "made.jsonl"
+    texts.write_text("null\n")
+    named = {"path": texts.name, "sha256": sha256(texts), "count": 0}
+    stated = certificate_of_texts(found, asked=None, drawn={}, texts=named, certificate=CERTIFICATE)
+    write_json(project / f"made.jsonl.{CERTIFICATE}", stated)
+    with pytest.raises(InputError, match="reads more than redacted text"):
+        verify(texts)
+
+
+def test_a_model_that_read_nothing_says_nothing_of_the_text(project):
+    found = read_json(certify(project))
+    check_reads_redacted(found, Path("certificate.json"))
+    found["headline"]["record_epsilon"] = 0.0
+    with pytest.raises(InputError, match="has not read the text"):
+        check_reads_redacted(found, Path("certificate.json"))
+
+
+def test_without_the_text_nothing_is_released(project):
+    certify(project)
+    (project / "data/work/mine/g0-dedup/redacted.safetensors").unlink()
+    with pytest.raises(InputError, match=r"files\.redacted.*is not here"):
+        released(project, anyway=True)
+    assert not (project / "out").exists()
+
+
+def test_points_of_another_partition_are_refused(project):
+    folder = project / "data/work/mine"
+    write_jsonl(folder / "points.jsonl", [{"doc": "a"}])
+    with pytest.raises(InputError, match="has other points than redacted.safetensors"):
+        list(redacted_texts(folder / "g0-dedup/redacted.safetensors", load(project / "words.json")))
+
+
+def test_altered_texts_do_not_verify(project):
+    certify(project)
+    file = released(project, anyway=True)
+    stated = file.with_name(f"{TEXTS}.{CERTIFICATE}")
+    whole = read_json(stated)
+    write_json(stated, sealed(whole | {"kind": WRITTEN}))
+    with pytest.raises(InputError, match=r"kind: says 'texts of a certified model'"):
+        verify(file)
+    write_json(stated, whole)
+    verify(file)
+    file.write_text(file.read_text().replace("late", "lost"))
+    with pytest.raises(InputError, match="other bytes"):
+        verify(file)
+
+
+def test_the_command_line_has_it(project, capsys):
+    certify(project)
+    asked = ["release", str(project / CERTIFICATE), "--study", "results/studies/own"]
+    assert main([*asked, "--output", "out", "--texts", "--anyway"]) == 0
+    assert MISSED in capsys.readouterr().out
+    assert (project / "out" / TEXTS).is_file()
