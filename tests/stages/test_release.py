@@ -49,15 +49,16 @@ def study(tmp_path, monkeypatch):
 def certified(project, method, **given):
     """Certify a run from made-up files, and write the study's checks of it."""
     certificate(project, [] if "ledger" in given else METHODS[method], **(ASKED[method] | given))
+    checked_by_study(project)
+
+
+def checked_by_study(project):
+    """Name the certificate's files as a project does, and write what the study says of the run: a
+    clean search and an audit that it stands.
+    """
     path = project / "certificate.json"
     path.write_text(path.read_text().replace(f"{project}/", ""))
     write_json(path, sealed(read_json(path)))
-    certified_checks(project)
-
-
-def certified_checks(project):
-    """What the study of a certified run says of it: a clean search and an audit that it stands."""
-    path = project / "certificate.json"
     study = project / "results/studies/own"
     found = read_json(path)
     named = [(file["path"], file["sha256"]) for name in RELEASED for file in found["files"][name]]

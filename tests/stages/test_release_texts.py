@@ -21,9 +21,10 @@ from confide.errors import Failure, InputError
 from confide.files.io import read_json, sha256, write_json, write_jsonl
 from confide.text.planted import audit_doc, canary_doc
 from confide.text.tokenizer import Tokenizer, load, save, train_bpe
-from confide.types import MASK, SPLITS, Partition, View
+from confide.train.student import view_of
+from confide.types import MASK, SPLITS, Partition
 from tests.stages.certified import ASKED, METHODS, certificate, ledger_of
-from tests.stages.test_release import certified_checks
+from tests.stages.test_release import checked_by_study
 
 SECRET = "4711"
 TRAIN, VALID, TEST = range(len(SPLITS))
@@ -40,20 +41,13 @@ POINTS = [  # document, text, as the policy leaves it, split, whether it is a la
 SHOWN = [f"my code is {MASK}", "the order is late", "a bird sings"]
 
 
-def view_of(texts: list[str], tokenizer: Tokenizer) -> View:
-    ids = [tokenizer.encode(text) for text in texts]
-    starts = np.append(0, np.cumsum([len(each) for each in ids])).astype(np.int64)
-    flat = np.concatenate(ids).astype(np.int32)
-    return View(flat, starts, np.zeros(len(flat), bool))
-
-
 def partition(tokenizer: Tokenizer) -> Partition:
     docs, originals, redacted, splits, copies = zip(*POINTS, strict=True)
-    first = view_of(list(originals), tokenizer)
+    first, second = (view_of(list(map(tokenizer.encode, texts))) for texts in (originals, redacted))
     nobody = np.full(len(docs), -1, np.int32)
     return Partition(
         original=first,
-        redacted=view_of(list(redacted), tokenizer),
+        redacted=second,
         secret=np.zeros(len(first.ids), bool),
         private=np.array([MASK in text for text in redacted]),
         copy=np.array(copies),
@@ -89,10 +83,8 @@ def certify(project: Path, method: str = "redacted", **given: Any) -> Path:
     found = read_json(path)
     view = Path("data/work/mine/g0-dedup/redacted.safetensors")
     found["files"]["redacted"] = [{"path": str(view), "sha256": sha256(project / view)}]
-    write_json(path, sealed(found))
-    path.write_text(path.read_text().replace(f"{project}/", ""))
-    write_json(path, sealed(read_json(path)))
-    certified_checks(project)
+    write_json(path, found)
+    checked_by_study(project)
     return path
 
 

@@ -149,7 +149,7 @@ for board in PARAMS.leaderboards:
 
 
 # Which recipe each method gets, and what masks get, by trials on text that needs no protection.
-for trials in [name for name in jobs.TRIALS if name in PARAMS.studies]:
+for trials in jobs.trials(PARAMS):
 
     rule:
         name:

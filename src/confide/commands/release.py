@@ -1,11 +1,10 @@
 """Assemble what may be shown of one model: weights, vocabulary, and a certificate to verify.
 
 It can be verified from these files alone. What is not in RELEASED stays, but for the redacted text
-where that is asked for. The certificate goes
-without its digests of confidential text: whoever knows all of a corpus but one short secret could
-try its values until the digest fits, and no epsilon covers that. Nor do exact counts of secrets go:
-the measurements are rounded to bounds on a public grid, and the certificate is made again from
-these.
+where that is asked for. The certificate goes without its digests of confidential text: whoever
+knows all of a corpus but one short secret could try its values until the digest fits, and no
+epsilon covers that. Nor do exact counts of secrets go: the measurements are rounded to bounds on a
+public grid, and the certificate is made again from these.
 """
 
 import os
@@ -45,9 +44,9 @@ RELEASED = {
 }
 
 TEXTS = "texts.jsonl"  # what the model was trained on, where that is asked for
+MISSED = "of the secrets that the corpus knows the policy misses some: the texts show these"
 
 CAUGHT = "secret_caught"  # claim of a secret that the policy finds
-MISSED = "of the secrets that the corpus knows the policy misses some: the texts show these"
 CAUGHT_ALONE = ", only of a secret that the policy finds"
 # A folder beside these, of a model that transformers has: what its `from_pretrained` opens, or
 # PEFT's.
@@ -89,19 +88,18 @@ def release(
     verify(certificate)
     certified = read(certificate)
     files, _ = reached(certified["files"], [*certificate.resolve().parents], certificate)
-    for name in ("model", "config", "tokenizer"):
+    for name in ("model", "config", "tokenizer", *(["redacted"] if texts else [])):
         if not files.get(name):
             message = "is not here, and without it there is nothing to release"
             raise InputError(message, file=certificate, key=f"files.{name}")
     if adapter:
         check_adapter(parse(CertifySpec, certified["asked"], file=str(certificate)).train.model)
-    checks = checks_of(certified["run"], public_files(certified["files"]), certificate, study)
-    against = [*own_objections(certified), *checks.against, *map(str, checks.changed)]
     if texts:
         check_reads_redacted(certified, certificate)
-        if not files["redacted"]:
-            raise InputError("is not here", file=certificate, key="files.redacted")
-        against += [MISSED] if certified["policy"]["gamma"] else []
+    checks = checks_of(certified["run"], public_files(certified["files"]), certificate, study)
+    against = [*own_objections(certified), *checks.against, *map(str, checks.changed)]
+    if texts and certified["policy"]["gamma"]:
+        against.append(MISSED)
     if against and not anyway:
         if len(against) == 1 and against[0].endswith(CAUGHT_ALONE):
             raise Failure(f"{against[0]}; if that is enough: --anyway")

@@ -466,9 +466,8 @@ def studies(params: Params) -> Iterator[Problem]:
 
 def tuning(params: Params) -> Iterator[Problem]:
     """Trials on text that needs protection, whose outcome would tell of it without any noise."""
-    for study in jobs.TRIALS:
-        runs = params.studies[study].runs if study in params.studies else []
-        for index, name in enumerate(runs):
+    for study in jobs.trials(params):
+        for index, name in enumerate(params.studies[study].runs):
             dataset = params.runs[name].dataset
             if not params.datasets[dataset].public:
                 message = (

@@ -70,6 +70,11 @@ VALUES = "data/work/{}/found_values.json"  # of a public dataset
 TRIALS = ("tuning", "tuning_values")  # studies whose runs are trials: of recipes, of fills of masks
 
 
+def trials(params: Params) -> list[str]:
+    """The studies TRIALS that there are."""
+    return [name for name in TRIALS if name in params.studies]
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One model to train."""
