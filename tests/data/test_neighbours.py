@@ -99,11 +99,12 @@ def through(folder, corpus, spec, parted):
 
 
 @settings(max_examples=150)
-@given(neighbours(), st.sampled_from(["private", "all"]))
-def test_a_secret_that_the_policy_finds_leaves_no_trace(tmp_path_factory, pair, scope):
+@given(neighbours(), st.sampled_from(["private", "all"]), st.booleans())
+def test_a_secret_that_the_policy_finds_leaves_no_trace(tmp_path_factory, pair, scope, fill):
     folder = tmp_path_factory.mktemp("n")
-    first, _ = through(folder / "first", pair[0], REDACT, PartitionSpec(scope=scope))
-    second, _ = through(folder / "second", pair[1], REDACT, PartitionSpec(scope=scope))
+    spec = PartitionSpec(scope=scope, fill=fill)
+    first, _ = through(folder / "first", pair[0], REDACT, spec)
+    second, _ = through(folder / "second", pair[1], REDACT, spec)
     assert first == second
 
 

@@ -89,7 +89,7 @@ def through(folder, rows, spec):
     recall(RecallSpec(**told), points=at["points"], spans=at["spans"], output=folder / "recall")
     partition(spec, **at, **values, policies=digest_of_specs(REDACT))
     tested = NeighboursSpec(**told, partition=spec, sample=6)
-    files = {"points": at["points"], "tokenizer": at["tokenizer"], **values}
+    files = {"points": at["points"], "tokenizer": at["tokenizer"]}
     neighbours(tested, **files, output=folder / "neighbours")
     names = ("recall", "original", "redacted", "neighbours")
     said = {name: beside.read(folder / name) for name in ("copies", "spans")}

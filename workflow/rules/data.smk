@@ -201,7 +201,6 @@ rule partition:
 rule neighbours:
     input:
         unpack(review_files),
-        unpack(values_file),
         points="data/work/{dataset}/points.jsonl",
         pipelines=pipeline_files,
         tokenizer=lambda w: f"data/tokenizers/{DATASETS[w.dataset].tokenizer}.json",
@@ -221,14 +220,13 @@ rule neighbours:
         spec=lambda w: show(
             jobs.neighbours(PARAMS, w.dataset, float(w.gamma), w.dedup == "dedup")
         ),
-        values=lambda w, input: flag("values", input.get("values")),
         review=lambda w, input: flag("review", input.get("review")),
         spans=lambda w, input: flag("spans", input.get("spans")),
         copies=lambda w, input: flag("copies", input.get("copies")),
         code=code("neighbours"),
     shell:
         "confide neighbours --spec {params.spec:q} --points {input.points} --tokenizer {input.tokenizer} "
-        "{params.values} {params.review} {params.spans} {params.copies} --output {output} --threads {threads} > {log} 2>&1"
+        "{params.review} {params.spans} {params.copies} --output {output} --threads {threads} > {log} 2>&1"
 
 
 rule prepare:

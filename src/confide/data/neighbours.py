@@ -6,6 +6,10 @@ each later one becomes a whole <MASK>, as deduplication leaves it; in the litera
 where nothing is deduplicated, copies stay as they are. Deduplication, redaction and partition run,
 by the functions of the stages, on every point that this touches: no other point can change, since
 each depends on its own text and on earlier ones like it.
+
+Masks stay masks here, whatever is put in their place for training. That is a function of the masked
+text and of the point's name, so what is the same with masks is the same without. A secret that is
+missed leaves a trace even where chance would put its own value in place of its mask.
 """
 
 import hashlib
@@ -15,7 +19,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from confide.data.partitioning import Fill, Ranges, Raw, Row, build, rows
+from confide.data.partitioning import Ranges, Raw, Row, build, rows
 from confide.data.redaction import Finding
 from confide.errors import InputError
 from confide.files.rows import Copy, Found, Join
@@ -79,21 +83,16 @@ Case = tuple[str, tuple[tuple[int, int], ...] | None, int, int, bool]
 
 
 def process_of(
-    find: Callable[[str], Finding],
-    spec: PartitionSpec,
-    tokenizer: Tokenizer,
-    fill: Fill | None = None,
+    find: Callable[[str], Finding], spec: PartitionSpec, tokenizer: Tokenizer
 ) -> Process:
-    """Deduplication, redaction and partition of a few points.
-
-    `fill`: what puts values in place of masks, if anything does.
+    """Deduplication, redaction and partition of a few points, whose masks stay.
 
     InputError where the partition refuses them.
     """
     digested = digest("hmac-sha1")
 
     def process(points: list[Raw]) -> Partition:
-        return build(tokenizer, processed(points, find, spec, digested, fill), spec.learn)
+        return build(tokenizer, processed(points, find, spec, digested), spec.learn)
 
     return process
 
@@ -103,13 +102,12 @@ def processed(
     find: Callable[[str], Finding],
     spec: PartitionSpec,
     digested: Callable[[bytes], bytes],
-    fill: Fill | None = None,
 ) -> Iterator[Row]:
     """Rows of a few points: later copies by their digests, spans by `find`, then the partition."""
     texts = ((point.key, point.text, point.split, point.answers) for point in points)
     copied = [Copy(key) for key in copies(texts, digested)]
     findings = [Found(point.key, **finding) for point in points if (finding := find(point.text))]
-    return rows(spec, points, Join(Copy, rows=copied), Join(Found, rows=findings), fill)
+    return rows(spec, points, Join(Copy, rows=copied), Join(Found, rows=findings))
 
 
 def secrets_of(points: Iterable[Raw]) -> Iterator[Secret]:

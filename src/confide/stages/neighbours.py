@@ -40,7 +40,6 @@ from confide.data.neighbours import (
     quotas,
     touched,
 )
-from confide.data.partitioning import fill_of
 from confide.data.redaction import finder_of
 from confide.dp.accounting.bounds import each_of
 from confide.errors import InputError
@@ -117,7 +116,6 @@ def neighbours(
     points: Path,
     tokenizer: Path,
     output: Path,
-    values: Path | None = None,
     review: Path | None = None,
     spans: Path | None = None,
     copies: Path | None = None,
@@ -128,7 +126,6 @@ def neighbours(
     All its bounds hold together with spec.confidence. A review's texts are drawn again from the
     points, from what the policies find in them (`spans`), and without later copies (`copies`).
 
-    `values`: of a public text, to put in place of masks, where spec.partition.fill names a dataset.
     `threads`: processes that read the points.
 
     It says on what terms it was measured, and with which tokenizer and models, as recall.json does.
@@ -146,7 +143,7 @@ def neighbours(
         wanted |= quotas(some, spec.sample)
     drawn = draw(some_secrets, wanted, spec.seed)
     find = lru_cache(maxsize=CACHE_TEXTS)(finder_of(spec.redact))
-    process = process_of(find, spec.partition, load(tokenizer), fill_of(spec.partition, values))
+    process = process_of(find, spec.partition, load(tokenizer))
     by_hand = None if review is None else reviewed(spec, review, points, spans, copies)
     marked = [] if by_hand is None else [secret_of(*mark) for mark in marks_of(*by_hand)]
     secrets = [*drawn, *marked]
