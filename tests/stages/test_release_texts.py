@@ -3,6 +3,7 @@ are the model's own, and of no model that read more.
 """
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from confide.certify.certificate import sealed
 from confide.certify.texts import WRITTEN, certificate_of_texts, check_reads_redacted
 from confide.cli import main
-from confide.commands.release import MISSED, TEXTS, release
+from confide.commands.release import MISSED, STANDING, TEXTS, release
 from confide.commands.verify import CERTIFICATE, verify
 from confide.corpora.lines import SYNTHETIC
 from confide.data.partition_files import write_partitions
@@ -68,9 +69,21 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(parents=True)
     views = {name: folder / f"{name}.safetensors" for name in ("original", "redacted")}
     write_partitions([partition(tokenizer)], **views)
-    rows = [{"doc": doc, "text": text, "split": SPLITS[split]} for doc, text, _, split, _ in POINTS]
-    write_jsonl(folder.parent / "points.jsonl", rows)
+    points_file(tmp_path)
     return tmp_path
+
+
+def points_file(project: Path, marked: str = SECRET) -> None:
+    """Write the points, in which one string is marked as a secret of the label `code`."""
+    rows = []
+    for place, (doc, text, _, split, _) in enumerate(POINTS):
+        start = text.find(marked)
+        gold = [] if start < 0 else [[start, start + len(marked), "code", 1.0]]
+        rows.append(
+            {"key": f"{doc}:{place}", "doc": doc, "text": text, "split": SPLITS[split]}
+            | {"gold": gold}
+        )
+    write_jsonl(project / "data/work/mine/points.jsonl", rows)
 
 
 def certify(project: Path, method: str = "redacted", **given: Any) -> Path:
@@ -124,6 +137,23 @@ def test_what_the_policy_misses_speaks_against_it(project):
     with pytest.raises(Failure) as failure:
         released(project)
     assert MISSED not in str(failure.value)
+
+
+def test_a_secret_that_stands_in_the_texts_speaks_against_it(project, capsys):
+    certify(project, measured={"gamma": 0.0, "gamma_upper": 0.01})
+    points_file(project, marked="order is")
+    with pytest.raises(Failure) as failure:
+        released(project)
+    assert f"{STANDING}code" in str(failure.value)
+    assert "secrets that stand in the texts: 1\n" in capsys.readouterr().out
+    released(project, anyway=True)
+    said = (project / "out/certificate.md").read_text()
+    assert f"{STANDING}code" in said and "order is" not in said + capsys.readouterr().out
+    shutil.rmtree(project / "out")
+    points_file(project, marked="canary")  # in a planted sentence alone, which is left out
+    with pytest.raises(Failure) as failure:
+        released(project)
+    assert STANDING not in str(failure.value)
 
 
 @pytest.mark.parametrize("method", ["crt", "nonprivate", "dpsgd"])

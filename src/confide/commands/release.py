@@ -9,6 +9,8 @@ public grid, and the certificate is made again from these.
 
 import os
 import shutil
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from confide.certify.facts import CONSERVATIVE, UNKNOWN
 from confide.certify.rounding import ROUNDED
 from confide.certify.texts import certificate_of_texts, check_reads_redacted, header
 from confide.commands.verify import CERTIFICATE, certificate_in, reached, read, verify
-from confide.data.redacted_texts import redacted_texts
+from confide.data.redacted_texts import Searched, redacted_texts, searched
 from confide.errors import Failure, InputError
 from confide.files.io import atomic, read_file, sha256, write_json, write_jsonl
 from confide.models.export import export, export_adapter, exportable, named
@@ -27,7 +29,7 @@ from confide.report.pages.card import card
 from confide.report.pages.certificate import as_html, page
 from confide.report.pages.opening import audited
 from confide.signing.evidence import checks_of
-from confide.specs import CausalLMSpec, CertifySpec, ModelSpec, parse
+from confide.specs import CausalLMSpec, CertifySpec, ModelSpec, ScanSpec, parse
 from confide.specs.files import MeasuredFile, NeighboursFile, RecallFile
 from confide.text.tokenizer import load as load_tokenizer
 
@@ -45,6 +47,7 @@ RELEASED = {
 
 TEXTS = "texts.jsonl"  # what the model was trained on, where that is asked for
 MISSED = "of the secrets that the corpus knows the policy misses some: the texts show these"
+STANDING = "secrets that the corpus marks stand in the texts, of these labels: "
 
 CAUGHT = "secret_caught"  # claim of a secret that the policy finds
 CAUGHT_ALONE = ", only of a secret that the policy finds"
@@ -75,8 +78,8 @@ def release(
     output: the new folder.
     adapter: of a model with adapters these alone, for PEFT, and not the weights that they are added
     to.
-    texts: also the redacted text that the model was trained on, with a certificate of its own; of
-    the method `redacted` alone.
+    texts: also the redacted text that the model was trained on, searched for secrets and with a
+    certificate of its own; of the method `redacted` alone.
     anyway: print what speaks against a release, and release all the same.
 
     Guarantees: nothing else is copied, no digest of a confidential text, and no count of its
@@ -98,8 +101,11 @@ def release(
         check_reads_redacted(certified, certificate)
     checks = checks_of(certified["run"], public_files(certified["files"]), certificate, study)
     against = [*own_objections(certified), *checks.against, *map(str, checks.changed)]
-    if texts and certified["policy"]["gamma"]:
-        against.append(MISSED)
+    found = None
+    if texts:
+        vocabulary = load_tokenizer(files["tokenizer"][0])
+        found = searched(files["redacted"][0], vocabulary, ScanSpec().min_length)
+        against += of_texts(certified, found)
     if against and not anyway:
         if len(against) == 1 and against[0].endswith(CAUGHT_ALONE):
             raise Failure(f"{against[0]}; if that is enough: --anyway")
@@ -108,8 +114,8 @@ def release(
     try:
         folder.mkdir(parents=True)
         assemble(certified, files, folder, adapter=adapter, audits=checks.gate, against=against)
-        if texts:
-            write_texts(folder, files["redacted"][0])
+        if found is not None:
+            write_texts(folder, files["redacted"][0], found.texts)
         folder.rename(output)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", file=output) from error
@@ -139,6 +145,18 @@ def own_objections(certified: dict[str, Any]) -> list[str]:
         limit = CAUGHT_ALONE if CAUGHT in finite else ""
         reasons.append(f"nothing finite is certified of {certified['headline']['unit']}{limit}")
     return [*reasons, *unknown(certified)]
+
+
+def of_texts(certified: dict[str, Any], found: Searched) -> list[str]:
+    """What speaks against giving away the text that a model was trained on.
+
+    How many secrets stand in it is printed, and goes no further: it is a count of secrets.
+    """
+    reasons = [MISSED] if certified["policy"]["gamma"] else []
+    if found.secrets:
+        say(f"  secrets that stand in the texts: {found.secrets.total():,}")
+        reasons.append(STANDING + ", ".join(sorted(found.secrets)))
+    return reasons
 
 
 def unknown(certified: dict[str, Any]) -> list[str]:
@@ -221,17 +239,22 @@ def assemble(
             temporary.write_text(content)
 
 
-def write_texts(folder: Path, redacted: Path) -> None:
-    """Write the text that a released model was trained on beside it, and a certificate of that."""
+def write_texts(folder: Path, redacted: Path, count: int) -> None:
+    """Write the text that a released model was trained on beside it, and a certificate of that.
+
+    `count`: of the texts.
+    """
     certified = read(folder / CERTIFICATE)
-    lines = list(redacted_texts(redacted, load_tokenizer(folder / RELEASED["tokenizer"])))
     file = folder / TEXTS
-    write_jsonl(file, [header(certified, None, len(lines)), *lines])
+    tokenizer = load_tokenizer(folder / RELEASED["tokenizer"])
+    texts = enumerate(redacted_texts(redacted, tokenizer), 1)
+    lines: Iterator[Any] = ({"doc": f"redacted-{at}", "text": text} for at, text in texts)
+    write_jsonl(file, chain([header(certified, None, count)], lines))
     stated = certificate_of_texts(
         certified,
         asked=None,
         drawn={},
-        texts={"path": TEXTS, "sha256": sha256(file), "count": len(lines)},
+        texts={"path": TEXTS, "sha256": sha256(file), "count": count},
         certificate=CERTIFICATE,
     )
     write_json(folder / f"{TEXTS}.{CERTIFICATE}", stated)
