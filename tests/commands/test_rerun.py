@@ -106,7 +106,7 @@ def test_values_of_public_text_in_place_of_masks_show_nothing_either(files, tmp_
     changes = {"train": train, "partition": PartitionSpec(fill="public")}
     found = run(files, values=values, **changes)
     assert found["side_doors"] == found["not_reproducible"] == []
-    with pytest.raises(InputError, match="values = 'public': are missing, which fill asks for"):
+    with pytest.raises(InputError, match="values = 'public': is missing, which fill asks for"):
         run(files, **changes)
 
 

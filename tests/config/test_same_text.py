@@ -203,6 +203,7 @@ def test_a_released_model_is_not_declared_public(tmp_path):
         ("utf-8-sig.jsonl", "holds texts of a model"),  # as some editors save it
         ("utf-16.jsonl", "holds texts of a model"),
         ("cut.jsonl", "holds texts of a model"),  # its first line is gone
+        ("read.jsonl", "holds texts of a model"),  # that it has read, and the first line is gone
     ],
 )
 def test_what_a_model_wrote_is_not_declared_public(tmp_path, monkeypatch, place, message):
@@ -210,6 +211,7 @@ def test_what_a_model_wrote_is_not_declared_public(tmp_path, monkeypatch, place,
     first = {"synthetic": {"run": "crt/g0-s0", "texts": 1}}
     write_jsonl(tmp_path / "texts.jsonl", [first, {"doc": "synthetic-1-1", "text": "my code"}])
     (tmp_path / "cut.jsonl").write_text((tmp_path / "texts.jsonl").read_text().partition("\n")[2])
+    write_jsonl(tmp_path / "read.jsonl", [{"doc": "redacted-text-1", "text": "my code"}])
     for encoding in ("utf-8-sig", "utf-16"):
         file = tmp_path / f"{encoding}.jsonl"
         file.write_text((tmp_path / "texts.jsonl").read_text(), encoding=encoding)

@@ -51,6 +51,7 @@ def test_fields_are_read(tmp_path):
 
 
 WRITTEN = [{"doc": f"synthetic-1-{number}", "text": "a"} for number in (1, 2)]
+READ = [{"doc": "redacted-text-1", "text": "a"}]
 
 
 def test_texts_of_a_model_are_read_from_a_file_that_says_so(tmp_path):
@@ -58,8 +59,12 @@ def test_texts_of_a_model_are_read_from_a_file_that_says_so(tmp_path):
     own = {"doc": "mine", "text": "b"}
     names = [row.doc for row in records(write(tmp_path, [header, *WRITTEN, own]))]
     assert names == ["synthetic-1-1", "synthetic-1-2", "mine"]
-    for rows in ([own, *WRITTEN], [own | {"doc": None}, b'{"doc": "synthetic-1-1","text":"a"}\n']):
-        with pytest.raises(InputError, match=r":2.*doc.*synthetic-1-1 .*a model"):
+    for rows in (
+        [own, *WRITTEN],
+        [own | {"doc": None}, b'{"doc": "synthetic-1-1","text":"a"}\n'],
+        [own, *READ],
+    ):
+        with pytest.raises(InputError, match=r":2.*doc.*(synthetic-1|redacted-text)-1 .*a model"):
             records(write(tmp_path, rows))
     assert records(write(tmp_path, [own, {"doc": "synthetic-1-1b", "text": "a"}]))
 

@@ -23,6 +23,7 @@ from confide.stages.partition import partition
 from confide.stages.redact import redact
 from confide.text.tokenizer import save, train_bpe
 from confide.types import MASK
+from tests.fills import key_for
 
 TOKENIZER = train_bpe(
     ["my code is 123456, call 555-123-4567 please", "café, thank you; good bye"] * 5, 300
@@ -92,6 +93,7 @@ def through(folder, corpus, spec, parted):
         name: folder / name
         for name in ("points", "copies", "spans", "tokenizer", "original", "redacted")
     }
+    inputs |= key_for(parted.fill, folder)
     partition(parted, **inputs, policies=digest_of_specs(spec))
     return (folder / "redacted").read_bytes(), load_partition(
         folder / "original", folder / "redacted"

@@ -27,6 +27,7 @@ from confide.stages.recall import recall
 from confide.stages.redact import redact
 from confide.text.tokenizer import save, train_bpe
 from tests import beside
+from tests.fills import key_for
 from tests.terms import TEXT
 
 TOKENIZER = train_bpe(["call me at 12 or 345, please", "my name's Ann Lee", "café 😀 ok"] * 5, 300)
@@ -87,6 +88,7 @@ def through(folder, rows, spec):
     redact(REDACT, points=at["points"], output=at["spans"])
     told = {"text": TEXT, "redact": REDACT, "reads": []}
     recall(RecallSpec(**told), points=at["points"], spans=at["spans"], output=folder / "recall")
+    values |= key_for(spec.fill, folder)
     partition(spec, **at, **values, policies=digest_of_specs(REDACT))
     tested = NeighboursSpec(**told, partition=spec, sample=6)
     files = {"points": at["points"], "tokenizer": at["tokenizer"]}

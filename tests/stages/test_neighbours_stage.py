@@ -18,7 +18,6 @@ from confide.data import neighbours as core
 from confide.data.gold_columns import read
 from confide.data.neighbours import Kind, Secret, compare, draw, quotas
 from confide.data.partition_files import load_partition
-from confide.data.partitioning import FILL_SEED
 from confide.data.redaction import finder_of
 from confide.files import shards
 from confide.files.io import read_json, sha256
@@ -41,7 +40,7 @@ from confide.stages.plant import plant
 from confide.stages.recall import recall
 from confide.stages.redact import redact
 from confide.stages.split import split
-from confide.text.fakes import filled
+from confide.text.found_values import FoundValue, FoundValues
 from confide.text.tokenizer import load, save, train_bpe
 from confide.types import MASK, Span
 from tests.terms import TEXT
@@ -220,15 +219,16 @@ def test_a_missed_secret_changes_one_private_point(tmp_path):
 
 def test_a_missed_secret_leaves_a_trace_even_where_its_mask_would_be_filled_with_it(tmp_path):
     missing = BLIND.model_copy(update={"conservative": EverythingPolicySpec(kind="everything")})
-    code = filled(f"my code is {MASK}", FILL_SEED, "d:0").removeprefix("my code is ")
-    points = corpus_of(f"my code is [{code}]")
+    points = corpus_of("my code is [123456]")
+    only = FoundValues([FoundValue("is", "123456", "")])
+    assert only.fill(f"my code is {MASK}", 0, "d:0") == points[0].text
     spans = tmp_path / "spans"
     write(tmp_path / "points", points)
     redact(missing, points=tmp_path / "points", output=spans)
     measured = tmp_path / "recall.json"
     spec = RecallSpec(text=TEXT, redact=missing, reads=[])
     recall(spec, points=tmp_path / "points", spans=spans, output=measured)
-    found = run(tmp_path / "n", points, missing, partition=PartitionSpec(fill=True))
+    found = run(tmp_path / "n", points, missing, partition=PartitionSpec(fill="public"))
     assert found["gamma"] == 1
     check_findings(read_json(measured), found, measured, merge_masks=False)
 

@@ -9,15 +9,18 @@ from hypothesis import strategies as st
 
 from confide.data import partitioning
 from confide.data.partition_files import load_partition
+from confide.data.partitioning import fill_of
 from confide.errors import InputError
 from confide.files.io import write_jsonl
 from confide.policies import redacted_text
 from confide.specs import PartitionSpec
+from confide.stages.fill_key import fill_key
 from confide.stages.partition import partition
 from confide.text.fakes import value_of
 from confide.text.tokenizer import packed, save, train_bpe
 from confide.types import MASK, Span
 from tests import beside
+from tests.fills import KEY, key_for
 
 TOKENIZER = train_bpe(["call me at 12 or 345, please", "my name's Ann Lee", "café 😀 ok"] * 5, 300)
 
@@ -57,7 +60,8 @@ def run(folder, points, copies=(), findings=(), **spec):
         "redacted": "r",
     }
     paths = {name: folder / file for name, file in places.items()}
-    partition(PartitionSpec(**spec), **paths, policies="")
+    asked = PartitionSpec(**spec)
+    partition(asked, **paths, **key_for(asked.fill, folder), policies="")
     return load_partition(folder / "o", folder / "r")
 
 
@@ -203,7 +207,7 @@ def test_made_up_values_stand_where_masks_would_and_tell_nothing_of_what_was_the
     spans = [finding(0, (11, 18)), finding(1, (0, 1)), finding(2, (13, 15))]
     filled = run(tmp_path / "filled", found, (), spans, fill=True)
     texts = [TOKENIZER.decode(filled.redacted[index]) for index in range(3)]
-    assert texts[0] == f"my name is {value_of('name', 0, found[0]['key'])}, ok"
+    assert texts[0] == f"my name is {value_of('name', KEY, found[0]['key'])}, ok"
     assert texts[1] == "<MASK>" and filled.copy.tolist() == [False, True, False]
     assert texts[2].count("<MASK>") == 0
     assert not filled.redacted.private[: filled.redacted.starts[1]].any()
@@ -211,6 +215,30 @@ def test_made_up_values_stand_where_masks_would_and_tell_nothing_of_what_was_the
     run(tmp_path / "raw", raw, (), [finding(2, (13, 15))], fill=True)
     left = [(tmp_path / name / "r").read_bytes() for name in ("filled", "raw")]
     assert left[0] == left[1]
+
+
+def test_whoever_has_no_key_cannot_make_values_again(tmp_path):
+    """Else names of points could be tried until the values fit, and what is real told from them."""
+    masked = "my name is <MASK>, and call <MASK>"
+    texts = set()
+    for number in range(2):
+        fill_key(output=tmp_path / str(number))
+        fill = fill_of(PartitionSpec(fill=True), None, tmp_path / str(number))
+        texts.add(fill(masked, "d:0"))
+        assert fill(masked, "d:0") in texts
+    assert len(texts) == 2
+
+
+@pytest.mark.parametrize("content", ["", "ab", f"{KEY}0", KEY.upper()])
+def test_a_key_is_there_and_whole(tmp_path, content):
+    with pytest.raises(InputError, match="fill_key = True: is missing, which fill asks for"):
+        fill_of(PartitionSpec(fill=True), None, None)
+    (tmp_path / "key").write_text(content)
+    with pytest.raises(InputError, match="holds no key of 64 hexadecimal digits") as failure:
+        fill_of(PartitionSpec(fill=True), None, tmp_path / "key")
+    assert not content or content not in str(failure.value).replace(str(tmp_path), "")
+    with pytest.raises(InputError, match="fill_key = False: is not what fill asks for"):
+        fill_of(PartitionSpec(), None, tmp_path / "key")
 
 
 def test_split_domain_and_owner(tmp_path):

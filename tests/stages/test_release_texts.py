@@ -4,6 +4,7 @@ are the model's own, and of no model that read more.
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ import pytest
 from confide.certify.certificate import sealed
 from confide.certify.texts import WRITTEN, certificate_of_texts, check_reads_redacted
 from confide.cli import main
-from confide.commands.release import MISSED, STANDING, TEXTS, release
+from confide.commands.release import MAY_MISS, MISSED, STANDING, TEXTS, of_texts, release
+from confide.commands.spend import spend
 from confide.commands.verify import CERTIFICATE, verify
 from confide.corpora.lines import SYNTHETIC
 from confide.data.partition_files import write_partitions
-from confide.data.redacted_texts import redacted_texts
+from confide.data.redacted_texts import Searched, redacted_texts
 from confide.errors import Failure, InputError
 from confide.files.io import read_json, sha256, write_json, write_jsonl
 from confide.text.planted import audit_doc, canary_doc
@@ -26,6 +28,7 @@ from confide.train.student import view_of
 from confide.types import MASK, SPLITS, Partition
 from tests.stages.certified import ASKED, METHODS, certificate, ledger_of
 from tests.stages.test_release import checked_by_study
+from tests.terms import POOLS
 
 SECRET = "4711"
 TRAIN, VALID, TEST = range(len(SPLITS))
@@ -40,10 +43,15 @@ POINTS = [  # document, text, as the policy leaves it, split, whether it is a la
     ("e", "held out, too", "held out, too", TEST, False),
 ]
 SHOWN = [f"my code is {MASK}", "the order is late", "a bird sings"]
+# so many more that pools are as large as the ledger says
+for pool, text in (("public", "fine"), ("private", f"so {MASK}")):
+    there = sum(row[3] == TRAIN and (MASK in row[2]) == (pool == "private") for row in POINTS)
+    POINTS += [(f"{pool}-{n}", text, text, TRAIN, False) for n in range(POOLS[pool] - there)]
+    SHOWN += [text] * (POOLS[pool] - there)
 
 
-def partition(tokenizer: Tokenizer) -> Partition:
-    docs, originals, redacted, splits, copies = zip(*POINTS, strict=True)
+def partition(tokenizer: Tokenizer, points: list[Any]) -> Partition:
+    docs, originals, redacted, splits, copies = zip(*points, strict=True)
     first, second = (view_of(list(map(tokenizer.encode, texts))) for texts in (originals, redacted))
     nobody = np.full(len(docs), -1, np.int32)
     return Partition(
@@ -68,15 +76,15 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "data/work/mine/g0-dedup"
     folder.mkdir(parents=True)
     views = {name: folder / f"{name}.safetensors" for name in ("original", "redacted")}
-    write_partitions([partition(tokenizer)], **views)
+    write_partitions([partition(tokenizer, POINTS)], **views)
     points_file(tmp_path)
     return tmp_path
 
 
-def points_file(project: Path, marked: str = SECRET) -> None:
+def points_file(project: Path, marked: str = SECRET, points: Any = POINTS) -> None:
     """Write the points, in which one string is marked as a secret of the label `code`."""
     rows = []
-    for place, (doc, text, _, split, _) in enumerate(POINTS):
+    for place, (doc, text, _, split, _) in enumerate(points):
         start = text.find(marked)
         gold = [] if start < 0 else [[start, start + len(marked), "code", 1.0]]
         rows.append(
@@ -122,7 +130,10 @@ def test_the_texts_are_what_the_model_read_without_what_was_planted(project, cap
     capsys.readouterr()
     verify(file)
     said = capsys.readouterr().out
-    assert "3 redacted texts, of which all that is claimed of a model of them holds" in said
+    assert (
+        f"{len(SHOWN)} redacted texts, of which all that is claimed of a model of them holds"
+        in said
+    )
     assert "not checked: that the model was trained on them" in said
     whole = b"".join(path.read_bytes() for path in (project / "out").iterdir())
     assert sha256(project / "data/work/mine/g0-dedup/redacted.safetensors").encode() not in whole
@@ -137,6 +148,35 @@ def test_what_the_policy_misses_speaks_against_it(project):
     with pytest.raises(Failure) as failure:
         released(project)
     assert MISSED not in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("gamma", "labels", "said"),
+    [(None, {}, [MAY_MISS]), (0.0, {"code": {"missed": 1}}, [MISSED]), (0.0, None, [])],
+)
+def test_what_a_policy_may_miss_speaks_against_it(gamma, labels, said):
+    """A review bounds how much that is, and estimates nothing; counts tell more than a sample."""
+    certified = {"policy": {"gamma": gamma}}
+    assert of_texts(certified, {"labels": labels}, Searched(3, Counter())) == said
+
+
+def test_another_view_than_the_model_read_is_refused(project):
+    """A certificate that somebody seals again may name any file, and verify has never seen it."""
+    path = certify(project)
+    found = read_json(path)
+    view = project / "data/work/mine/g0-nodedup/redacted.safetensors"
+    view.parent.mkdir()
+    tokenizer = load(project / "words.json")
+    views = {"original": view.with_name("original.safetensors"), "redacted": view}
+    write_partitions([partition(tokenizer, POINTS[:8])], **views)
+    points_file(project, points=POINTS[:8])
+    entry = {"path": str(view.relative_to(project)), "sha256": sha256(view)}
+    found["files"]["redacted"] = [entry]
+    write_json(path, sealed(found))
+    checked_by_study(project)
+    with pytest.raises(InputError, match="not what the model was trained on: its pool 'all'"):
+        released(project, anyway=True)
+    assert not (project / "out").exists()
 
 
 def test_a_secret_that_stands_in_the_texts_speaks_against_it(project, capsys):
@@ -191,7 +231,7 @@ def test_without_the_text_nothing_is_released(project):
 
 def test_points_of_another_partition_are_refused(project):
     folder = project / "data/work/mine"
-    write_jsonl(folder / "points.jsonl", [{"doc": "a"}])
+    write_jsonl(folder / "points.jsonl", [{"doc": "a", "split": "train"}] * len(POINTS))
     with pytest.raises(InputError, match="has other points than redacted.safetensors"):
         list(redacted_texts(folder / "g0-dedup/redacted.safetensors", load(project / "words.json")))
 
@@ -206,6 +246,21 @@ def test_altered_texts_do_not_verify(project):
         verify(file)
     write_json(stated, whole)
     verify(file)
+    for changed in ({"texts": whole["texts"] | {"anonymous": True}}, {"drawn": {"approved": 1}}):
+        write_json(stated, sealed(whole | changed))
+        with pytest.raises(InputError, match=r"(texts.anonymous|drawn.approved): says"):
+            verify(file)
+    content = file.read_bytes()
+    twice = content.replace(b'{"synthetic":', b'{"synthetic":{"public":true},"synthetic":', 1)
+    file.write_bytes(twice)
+    named = whole["texts"] | {"sha256": sha256(file)}
+    write_json(stated, sealed(whole | {"texts": named}))
+    with pytest.raises(InputError, match="stands twice"):
+        verify(file)
+    file.write_bytes(content)
+    write_json(stated, whole)
+    with pytest.raises(InputError, match="is of texts, and claims what its model's"):
+        spend([stated])
     file.write_text(file.read_text().replace("late", "lost"))
     with pytest.raises(InputError, match="other bytes"):
         verify(file)

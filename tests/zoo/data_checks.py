@@ -44,6 +44,7 @@ from confide.stages.partition import partition
 from confide.stages.redact import redact
 from confide.text import tokenizer
 from confide.types import MASK, Partition, Span
+from tests.fills import key_for
 
 FIELDS = {"doc": "d", "split": "train", "domain": None, "owner": None, "gold": []}
 SALT = "6d1f8a2b9c3e4f50718293a4b5c6d7e8"  # first line of a list of words
@@ -107,7 +108,7 @@ def _through(rows: list[dict], spec: RedactSpec, fill: bool | str) -> tuple[byte
         if isinstance(fill, str):
             values = Path(name, "values")
             values.write_text('[["has", "42", ""], ["is", "Bo", ""]]')
-        told = {"values": values, "policies": digest_of_specs(spec)}
+        told = {"values": values, "policies": digest_of_specs(spec)} | key_for(fill, Path(name))
         partition(PartitionSpec(fill=fill), **at, **told)
         return at["redacted"].read_bytes(), load_partition(at["original"], at["redacted"])
 

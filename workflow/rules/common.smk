@@ -289,10 +289,12 @@ def findings_of(dataset, gamma):
     return findings_by(jobs.redaction(PARAMS, dataset, float(gamma)), content_of)
 
 
-def values_file(wildcards):
-    """Values of public text that stand in place of a dataset's masks."""
-    name = DATASETS[wildcards.dataset].values_of
-    return {} if name is None else {"values": jobs.VALUES.format(name)}
+def fill_files(wildcards):
+    """By which values are drawn that stand in place of a dataset's masks: a key, and values of public text."""
+    dataset = DATASETS[wildcards.dataset]
+    key = {"fill_key": jobs.FILL_KEY.format(wildcards.dataset)} if dataset.fill else {}
+    name = dataset.values_of
+    return key if name is None else key | {"values": jobs.VALUES.format(name)}
 
 
 def pipeline_files(wildcards):

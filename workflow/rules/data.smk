@@ -147,6 +147,18 @@ rule found_values:
         "--policies {params.policies:q} --output {output} > {log} 2>&1"
 
 
+# By which values are drawn for masks: a secret that is made once, whatever code it was that made it.
+rule fill_key:
+    output:
+        jobs.FILL_KEY.format("{dataset}"),
+    log:
+        "logs/fill_key/{dataset}.log",
+    benchmark:
+        "logs/benchmarks/fill_key/{dataset}.tsv"
+    shell:
+        "confide fill_key --output {output} > {log} 2>&1"
+
+
 # What the policy misses, counted against the secrets that the corpus knows of.
 rule recall:
     input:
@@ -170,7 +182,7 @@ rule recall:
 
 rule partition:
     input:
-        unpack(values_file),
+        unpack(fill_files),
         points="data/work/{dataset}/points.jsonl",
         copies="data/work/{dataset}/copies.jsonl",
         spans="data/work/{dataset}/g{gamma}/spans.jsonl",
@@ -189,12 +201,13 @@ rule partition:
         spec=lambda w: show(jobs.partition(PARAMS, w.dataset, w.dedup == "dedup")),
         policies=lambda w: findings_of(w.dataset, w.gamma),
         values=lambda w, input: flag("values", input.get("values")),
+        fill_key=lambda w, input: flag("fill_key", input.get("fill_key")),
         share="",
         code=code("partition"),
     shell:
         "confide partition --spec {params.spec:q} --points {input.points} --copies {input.copies} --spans {input.spans} "
         "--tokenizer {input.tokenizer} --policies {params.policies:q} --original {output.original} "
-        "--redacted {output.redacted} {params.values} {params.share} --threads {threads} > {log} 2>&1"
+        "--redacted {output.redacted} {params.values} {params.fill_key} {params.share} --threads {threads} > {log} 2>&1"
 
 
 # What the processed text shows of a secret: masked in the raw text, does anything change that training reads?

@@ -24,6 +24,7 @@ WRITTEN = "texts of a certified model"
 READ = "redacted texts that a certified model was trained on"
 KINDS = (WRITTEN, READ)
 REDACTED = "redacted"  # the method that reads redacted text and nothing else
+DRAWN = ("drawn", "unfinished", "short", "long", "duplicate", "filled")  # what is counted of texts
 VERSION = 1
 CONFIG = "config.json"  # beside the weights: it names the pretrained model of adapters
 HEADER = "synthetic"  # key of the first line of a file of such texts, which has no other
@@ -70,8 +71,12 @@ def certificate_of_texts(
             "release_note": note(model),
             "assumptions": [*model["assumptions"], *assumptions(asked)],
             "asked": settings(asked),
-            "drawn": drawn,
-            "texts": texts,
+            "drawn": {name: drawn[name] for name in DRAWN if asked is not None and name in drawn},
+            "texts": {
+                "path": Path(texts["path"]).name,
+                "sha256": texts["sha256"],
+                "count": texts["count"],
+            },
             "model": {
                 "certificate": certificate,
                 "seal": model["seal"],

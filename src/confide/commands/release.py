@@ -20,7 +20,8 @@ from confide.certify.facts import CONSERVATIVE, UNKNOWN
 from confide.certify.rounding import ROUNDED
 from confide.certify.texts import certificate_of_texts, check_reads_redacted, header
 from confide.commands.verify import CERTIFICATE, certificate_in, reached, read, verify
-from confide.data.redacted_texts import Searched, redacted_texts, searched
+from confide.data.redacted_texts import Searched, check_is_read, redacted_texts, searched
+from confide.dp.ledger import Ledger
 from confide.errors import Failure, InputError
 from confide.files.io import atomic, read_file, sha256, write_json, write_jsonl
 from confide.models.export import export, export_adapter, exportable, named
@@ -47,6 +48,7 @@ RELEASED = {
 
 TEXTS = "texts.jsonl"  # what the model was trained on, where that is asked for
 MISSED = "of the secrets that the corpus knows the policy misses some: the texts show these"
+MAY_MISS = "nobody knows that the policy misses no secret: the texts show what it misses"
 STANDING = "secrets that the corpus marks stand in the texts, of these labels: "
 
 CAUGHT = "secret_caught"  # claim of a secret that the policy finds
@@ -103,9 +105,11 @@ def release(
     against = [*own_objections(certified), *checks.against, *map(str, checks.changed)]
     found = None
     if texts:
+        (data,) = Ledger.from_file(files["ledger"][0]).events("data")
+        check_is_read(files["redacted"][0], data["pools"])
         vocabulary = load_tokenizer(files["tokenizer"][0])
         found = searched(files["redacted"][0], vocabulary, ScanSpec().min_length)
-        against += of_texts(certified, found)
+        against += of_texts(certified, read_file(files["recall"][0], RecallFile), found)
     if against and not anyway:
         if len(against) == 1 and against[0].endswith(CAUGHT_ALONE):
             raise Failure(f"{against[0]}; if that is enough: --anyway")
@@ -147,12 +151,19 @@ def own_objections(certified: dict[str, Any]) -> list[str]:
     return [*reasons, *unknown(certified)]
 
 
-def of_texts(certified: dict[str, Any], found: Searched) -> list[str]:
+def of_texts(certified: dict[str, Any], measured: dict[str, Any], found: Searched) -> list[str]:
     """What speaks against giving away the text that a model was trained on.
 
+    measured: recall.json, which counts all that the test of neighbours may only sample.
     How many secrets stand in it is printed, and goes no further: it is a count of secrets.
     """
-    reasons = [MISSED] if certified["policy"]["gamma"] else []
+    gamma = certified["policy"]["gamma"]
+    misses = any(label["missed"] for label in (measured.get("labels") or {}).values())
+    reasons = []
+    if gamma or misses:
+        reasons.append(MISSED)
+    elif gamma is None:
+        reasons.append(MAY_MISS)
     if found.secrets:
         say(f"  secrets that stand in the texts: {found.secrets.total():,}")
         reasons.append(STANDING + ", ".join(sorted(found.secrets)))
@@ -248,7 +259,7 @@ def write_texts(folder: Path, redacted: Path, count: int) -> None:
     file = folder / TEXTS
     tokenizer = load_tokenizer(folder / RELEASED["tokenizer"])
     texts = enumerate(redacted_texts(redacted, tokenizer), 1)
-    lines: Iterator[Any] = ({"doc": f"redacted-{at}", "text": text} for at, text in texts)
+    lines: Iterator[Any] = ({"doc": f"redacted-text-{at}", "text": text} for at, text in texts)
     write_jsonl(file, chain([header(certified, None, count)], lines))
     stated = certificate_of_texts(
         certified,

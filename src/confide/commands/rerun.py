@@ -37,6 +37,7 @@ from confide.files.rows import read_rows
 from confide.provenance.terms import findings_by
 from confide.specs import PrivacySpec, RerunSpec
 from confide.stages.dedup import dedup
+from confide.stages.fill_key import fill_key
 from confide.stages.partition import partition
 from confide.stages.redact import redact
 from confide.stages.tokenizer import tokenizer
@@ -115,6 +116,9 @@ def rerun(
     with tempfile.TemporaryDirectory(prefix=".rerun-", dir=points.parent) as folder:
         corpora = (corpus, neighbour(corpus, secret, copies_masked=spec.partition.dedup))
         sides = [Path(folder, name) for name in ("first", "second")]
+        key = Path(folder, "fill_key") if spec.partition.fill else None
+        if key is not None:
+            fill_key(output=key)
         for side, rows in zip(sides, corpora, strict=True):
             side.mkdir()
             write_jsonl(side / "points", (row._asdict() for row in rows))
@@ -128,6 +132,7 @@ def rerun(
                 points=side / "points",
                 public=public,
                 values=values,
+                key=key,
                 init=init,
                 init_ledger=init_ledger,
                 noise_seed=seed,
@@ -146,6 +151,7 @@ def chain(
     points: Path,
     public: Path | None,
     values: Path | None,
+    key: Path | None,
     init: Path | None,
     init_ledger: Path | None,
     noise_seed: int,
@@ -175,6 +181,7 @@ def chain(
             original=original,
             redacted=redacted,
             values=values,
+            fill_key=key,
         )
         train(
             seeded,

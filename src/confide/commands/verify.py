@@ -15,8 +15,6 @@ from os.path import isfile
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from confide.certify.certificate import VERSION, certificate, check_seal
 from confide.certify.texts import (
     KINDS,
@@ -27,7 +25,7 @@ from confide.certify.texts import (
 )
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.files.io import read_file, read_json, sha256
+from confide.files.io import parse_json, read_file, read_json, sha256
 from confide.output.escaping import say
 from confide.signing.checked import NAME, UNSIGNED, vouched
 from confide.specs import CertifySpec, SynthesisSpec, TrainSpec, parse
@@ -186,7 +184,7 @@ def check_texts(path: Path, named: dict[str, Any], first: dict[str, Any]) -> Non
     if sha256(path) != named["sha256"]:
         raise InputError("is not the file that was certified: other bytes", file=path)
     with path.open("rb") as lines:
-        found = orjson.loads(next(lines, b"null"))
+        found = parse_json(next(lines, b"null"), path)
         count = sum(1 for _ in lines)
     if found != first:
         raise InputError("names another origin than its certificate", file=path, line=1)
@@ -216,6 +214,9 @@ def read(path: Path) -> dict[str, Any]:
     certified = read_json(path)
     if not isinstance(certified, dict) or "seal" not in certified:
         raise InputError("is not a certificate", file=path)
+    if certified.get("kind") in KINDS:
+        message = "is of texts, and claims what its model's certificate does: give that one"
+        raise InputError(message, file=path, value=certified.get("model", {}).get("certificate"))
     if certified.get("version") != VERSION:
         message = f"is of another version than {VERSION}"
         raise InputError(message, file=path, key="version", value=certified.get("version"))

@@ -67,6 +67,7 @@ EVALUATION = "evaluate"
 TRAJECTORY = "trajectory"
 OF_TEXTS = ("worth", TEXT_AUDIT)  # what is measured of the texts that a model writes
 VALUES = "data/work/{}/found_values.json"  # of a public dataset
+FILL_KEY = "data/work/{}/fill_key"  # by which a dataset gets values in place of masks: a secret
 TRIALS = ("tuning", "tuning_values")  # studies whose runs are trials: of recipes, of fills of masks
 
 

@@ -40,8 +40,9 @@ RENAMED = "other names: jq -c '{text: .body, author: .from}' FILE"
 KEYS = frozenset(("text", "doc", "author", "domain", "split", "spans"))
 LISTS = frozenset(("spans", "messages"))  # keys whose values are looked at later
 BOM = b"\xef\xbb\xbf"
-WRITTEN_NAME = re.compile(r"synthetic-\d+-\d+")  # of a text that `confide synthesize` writes
-SYNTHETIC = b'{"synthetic":'  # how the first line of what `confide synthesize` writes begins
+# of a text that `confide synthesize` or `confide release --texts` writes
+WRITTEN_NAME = re.compile(r"(?:synthetic-\d+|redacted-text)-\d+")
+SYNTHETIC = b'{"synthetic":'  # how the first line of what they write begins
 # the same, or how a text in such a file begins, once the first line is cut off or lines are mixed
 WRITTEN = re.compile(rf'\{{"(?:synthetic":|doc":"{WRITTEN_NAME.pattern}")'.encode())
 WRITTEN_BYTES = 64  # in which either stands
@@ -115,7 +116,7 @@ def raw_lines(shard: Shard, encoding: Encoding | None = None) -> Iterator[Line]:
 
 
 def is_synthetic(file: Path) -> bool:
-    """Whether a file is one of texts that a certified model wrote, by its first line.
+    """Whether a file is one of texts that a certified model wrote or has read, by its first line.
 
     In whatever encoding `raw_lines` reads it without being told.
     """
@@ -459,9 +460,9 @@ def _placed(
     else:
         if not plan.of_model and WRITTEN_NAME.fullmatch(doc_name):
             raise InputError(
-                f"{doc_name} is how `confide synthesize` names a model's texts, and certificates "
-                "must say that a model wrote them: give the file as it was written, other texts "
-                "behind its own, or rename what no model wrote",
+                f"{doc_name} is how `confide` names texts that a model wrote or has read, and "
+                "certificates must say so: give the file as it was written, other texts "
+                "behind its own, or rename what is no such text",
                 file=plan.spec.path,
                 line=number,
                 key="doc",

@@ -17,6 +17,7 @@ import numpy as np
 
 from confide.errors import InputError
 from confide.files import arrays
+from confide.files.io import readable
 from confide.files.rows import Copy, Found, Join
 from confide.policies import hidden, merged_masks, merged_ranges, moved, redacted_text
 from confide.specs import PartitionSpec
@@ -28,7 +29,8 @@ from confide.text.tokenizer import Tokenizer
 from confide.types import MASK, SPLITS, Partition, View
 
 BATCH = 2048  # points tokenized at once
-FILL_SEED = 0  # of values in place of masks: which ones they are tells nothing
+KEY_BYTES = 32  # of the key by which values are drawn in place of masks
+KEY = re.compile(rf"[0-9a-f]{{{2 * KEY_BYTES}}}")
 CACHE_TEXTS = 1 << 16
 CACHE_LENGTH = 256  # characters; longer texts seldom repeat
 SPLIT = {name: index for index, name in enumerate(SPLITS)}
@@ -40,7 +42,7 @@ ALONE = re.compile(r"(?<=[!-~])\n(?=[!-~])")
 Spans = Sequence[Sequence[Any]]  # of one text: start, end, perhaps a label and more
 Ranges = Sequence[tuple[int, int]]
 Encode = Callable[[str], bytes]  # packed token ids
-Fill = Callable[[str, int, str], str]  # a text without its masks, by a seed and the text's key
+Fill = Callable[[str, str], str]  # a text without its masks; the second is the text's name
 
 
 class Raw(NamedTuple):
@@ -178,26 +180,43 @@ def no_copy(text: str, split: str, planted: bool) -> str | None:
     return None
 
 
-def fill_of(spec: PartitionSpec, values: Path | None) -> Fill | None:
+def fill_of(spec: PartitionSpec, values: Path | None, fill_key: Path | None) -> Fill | None:
     """What puts values in place of masks, if anything does: of public lists, or of public text.
 
-    values: what the stage `found_values` wrote. InputError where it is there and not asked for, or
-    the other way round.
+    Which values a text gets hangs on its name and on a secret key. Without the key whoever reads
+    them could try names until they fit, and tell what is made up from what the policy missed.
+
+    values: what the stage `found_values` wrote; fill_key: what `fill_key` did. InputError where one
+    is there and not asked for, or the other way round.
     """
-    if isinstance(spec.fill, str) != (values is not None):
-        message = "are not what fill asks for" if values else "are missing, which fill asks for"
-        raise InputError(message, key="values", value=spec.fill)
-    if values is not None:
-        return FoundValues.load(values).fill
-    return filled if spec.fill else None
+    files = {"values": (isinstance(spec.fill, str), values), "fill_key": (spec.fill, fill_key)}
+    for key, (wanted, file) in files.items():
+        if bool(wanted) != (file is not None):
+            message = "is not what fill asks for" if file else "is missing, which fill asks for"
+            raise InputError(message, key=key, value=spec.fill)
+    if fill_key is None:
+        return None
+    key = key_in(fill_key)
+    fill = filled if values is None else FoundValues.load(values).fill
+    return lambda text, named: fill(text, key, named)
+
+
+def key_in(path: Path) -> str:
+    """The key that a file holds."""
+    with readable(path):
+        key = path.read_text("utf-8").strip()
+    if not KEY.fullmatch(key):
+        raise InputError(f"holds no key of {2 * KEY_BYTES} hexadecimal digits", file=path)
+    return key
 
 
 def dressed(redacted: str, key: str, fill: Fill) -> str:
     """A redacted text with values in place of its masks; one that is a mask alone stays.
 
-    Guarantees: a function of the redacted text, of the point's key, and of what is public.
+    Guarantees: a function of the redacted text, of the point's key, of what is public, and of a
+    secret that does not depend on the corpus.
     """
-    return redacted if redacted == MASK else fill(redacted, FILL_SEED, key)
+    return redacted if redacted == MASK else fill(redacted, key)
 
 
 class Part(NamedTuple):

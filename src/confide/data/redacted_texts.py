@@ -1,7 +1,7 @@
 """The redacted text of a partition as text again, to hand out, and what still stands in it."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from confide.scan.secrets import collect
 from confide.scan.variants import length
 from confide.text.planted import is_planted
 from confide.text.tokenizer import Tokenizer
-from confide.types import SPLITS
+from confide.types import SPLITS, PoolName
 
 POINTS = "points.jsonl"  # of a dataset, in the folder above that of a partition
 TRAIN = SPLITS.index("train")
@@ -51,6 +51,25 @@ def searched(redacted: Path, tokenizer: Tokenizer, min_length: int) -> Searched:
     return Searched(count, Counter(label_of[index] for index in found))
 
 
+def check_is_read(redacted: Path, pools: Mapping[PoolName, int]) -> None:
+    """InputError unless a redacted view has pools of these sizes, which a ledger names.
+
+    It is of another partition else, of which a model's certificate says nothing.
+    """
+    view = stored(redacted, REDACTED, LEARNED)
+    is_read = view.whole("split") == TRAIN
+    private = view.whole("private")
+    found: dict[PoolName, np.ndarray] = {
+        "all": is_read,
+        "public": is_read & ~private,
+        "private": is_read & private,
+    }
+    for pool, points in found.items():
+        if pools.get(pool, points.sum()) != points.sum():
+            message = f"is not what the model was trained on: its pool {pool!r} has another size"
+            raise InputError(message, file=redacted)
+
+
 def points_of(redacted: Path) -> Path:
     """The points that a redacted view is of."""
     return redacted.resolve().parents[1] / POINTS
@@ -65,10 +84,15 @@ def redacted_texts(redacted: Path, tokenizer: Tokenizer) -> Iterator[str]:
     view = stored(redacted, REDACTED, LEARNED)
     ids = view.whole("ids")
     starts = view.whole("starts")
-    is_read = (view.whole("split") == TRAIN) & ~view.whole("copy")
+    split = view.whole("split")
+    is_read = (split == TRAIN) & ~view.whole("copy")
     points = points_of(redacted)
-    planted = np.array([is_planted(doc) for doc in read_rows(points, "doc")], bool)
-    if len(planted) != len(is_read):
+    planted = np.zeros(len(split), bool)
+    numbers = []
+    for place, (doc, name) in enumerate(read_rows(points, "doc", "split")):
+        planted[place : place + 1] = is_planted(doc)
+        numbers.append(SPLITS.index(name))
+    if not np.array_equal(numbers, split):
         raise InputError(f"has other points than {redacted.name}", file=points)
     for point in np.flatnonzero(is_read & ~planted).tolist():
         yield tokenizer.decode(ids[starts[point] : starts[point + 1]])

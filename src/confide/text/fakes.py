@@ -2,9 +2,10 @@
 
 Guarantees: a filled text is a function of the text with its masks, of the public lists beside this
 module, of a seed and of the text's name. The corpus is no argument of anything here, so filling is
-post-processing. A value is drawn evenly from `VALUES[kind]` different ones: it equals any given
-string with at most one in so many, and where it equals a real secret that is coincidence. Of m
-values and s secrets of a kind, one is among the other with at most m s / VALUES[kind].
+post-processing. Whoever knows the seed and the name can make the values again; where the seed is a
+secret key nobody can. A value is drawn evenly from `VALUES[kind]` different ones: it equals any
+given string with at most one in so many, and where it equals a real secret that is coincidence. Of
+m values and s secrets of a kind, one is among the other with at most m s / VALUES[kind].
 
 Policies write one <MASK> for whatever they hide, so that the kind is a guess by the words before
 it. Where none of these says one it is drawn: a model of such texts then expects names, numbers and
@@ -42,6 +43,7 @@ CUES = {
 }
 KIND_OF_CUE = {word: kind for kind, words in LISTS["cues"].items() for word in words}
 Source = np.random.Generator
+Seed = int | str  # str: a key in hexadecimal digits
 
 
 def one_of(name: str, source: Source) -> str:
@@ -155,20 +157,20 @@ def kind_of(before: str) -> str | None:
     return max(cues)[2] if cues else None
 
 
-def source_of(seed: int, text: str, what: str) -> Source:
+def source_of(seed: Seed, text: str, what: str) -> Source:
     """Where a draw comes from that belongs to the text of this name."""
     digest = hashlib.sha256(f"{seed} {text} {what}".encode()).digest()
     return np.random.default_rng(int.from_bytes(digest))
 
 
-def value_of(kind: str | None, seed: int, text: str) -> str:
+def value_of(kind: str | None, seed: Seed, text: str) -> str:
     """The value of a kind in the text of this name; None: of a kind that is drawn, too."""
     if kind is None:
         kind = ANY[source_of(seed, text, "any").integers(len(ANY))]
     return KINDS[kind](source_of(seed, text, kind))
 
 
-def filled(text: str, seed: int, named: str) -> str:
+def filled(text: str, seed: Seed, named: str) -> str:
     """A text with a value in place of each mask; `named` is what the text is called."""
     whole, *rest = text.split(MASK)
     for piece in rest:
@@ -176,7 +178,7 @@ def filled(text: str, seed: int, named: str) -> str:
     return whole
 
 
-def in_slots(text: str, slots: list[tuple[int, int, str]], seed: int, named: str) -> str:
+def in_slots(text: str, slots: list[tuple[int, int, str]], seed: Seed, named: str) -> str:
     """A text with another value in each slot (start, end, label).
 
     The kind is the label's, where it names one, and else goes by the words before the slot.

@@ -18,7 +18,7 @@ from typing import NamedTuple, Self
 
 from confide.errors import InputError
 from confide.files.io import read_json
-from confide.text.fakes import source_of
+from confide.text.fakes import Seed, source_of
 from confide.types import MASK
 
 LEAST = 5  # values from which on one is drawn among those of the same words
@@ -56,7 +56,7 @@ class FoundValues:
             raise InputError("holds no value", file=path)
         return cls(FoundValue(*row) for row in rows)
 
-    def fill(self, text: str, seed: int, named: str) -> str:
+    def fill(self, text: str, seed: Seed, named: str) -> str:
         """A text with a value in place of each mask; `named` is what the text is called."""
         whole, *rest = text.split(MASK)
         for number, (before, after) in enumerate(around([whole, *rest])):
