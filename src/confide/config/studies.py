@@ -125,6 +125,7 @@ def tuning(params: Params, name: str) -> TuningSpec:
             TrialSpec(
                 run=run.run,
                 corpus=params.datasets[row.dataset].corpus,
+                model=row.model,
                 method=row.method,
                 covered=is_covered(params, row),
                 dedup=row.dedup,

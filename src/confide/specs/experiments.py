@@ -93,6 +93,7 @@ class TrialSpec(Spec):
 
     run: str
     corpus: str
+    model: str
     method: str
     covered: bool
     dedup: bool
@@ -102,7 +103,7 @@ class TrialSpec(Spec):
 
 
 class TuningSpec(Spec):
-    """All trials, as many of each method on each corpus."""
+    """All trials, as many of each method of a model on each corpus."""
 
     trials: Annotated[list[TrialSpec], Field(min_length=1)]
 

@@ -18,16 +18,17 @@ SCORE = "valid_ppl"
 def tuning(spec: TuningSpec, *, models: Path, output: Path) -> None:
     """Write a CSV file with all trials: settings, validation perplexity, and which is the best.
 
-    The best of a method on a corpus has the lowest perplexity of the valid split after its last
+    The best of a method, a model and a corpus has the lowest perplexity of the valid split after its last
     epoch, and of equals is listed first. InputError where methods have different numbers of trials,
     which would favour one of them, or where a trial has no such number.
     """
-    rivals: dict[tuple[str, str], list[TrialSpec]] = {}
+    rivals: dict[tuple[str, str, str], list[TrialSpec]] = {}
     for trial in spec.trials:
-        rivals.setdefault((trial.corpus, method_of(trial)), []).append(trial)
+        rivals.setdefault((trial.corpus, trial.model, method_of(trial)), []).append(trial)
     if len(set(map(len, rivals.values()))) > 1:
         found = ", ".join(
-            f"{method} on {corpus}: {len(trials)}" for (corpus, method), trials in rivals.items()
+            f"{method} of {model} on {corpus}: {len(trials)}"
+            for (corpus, model, method), trials in rivals.items()
         )
         raise InputError(f"each method needs as many trials as the others: {found}", key="trials")
     scores = {trial.run: score_of(models / trial.run / "metrics.jsonl") for trial in spec.trials}
@@ -61,6 +62,7 @@ def row_of(trial: TrialSpec, score: float, *, is_best: bool) -> Row:
     settings = {name: getattr(trial.settings, name) for name in SETTINGS}
     return {
         "corpus": trial.corpus,
+        "model": trial.model,
         "method": method_of(trial),
         "filled": trial.filled,
         "recipe": trial.recipe,
