@@ -51,9 +51,12 @@ class Board(NamedTuple):
 
 
 class Tuned(NamedTuple):
-    """The trials of a method on a corpus: validation perplexity of each, and which was the best."""
+    """The trials of a method of a model on a corpus: validation perplexity of each, and which was
+    the best.
+    """
 
     corpus: str
+    model: str
     method: str
     scores: list[str]
     best: dict[str, str]  # its line of the file
@@ -130,18 +133,19 @@ def asked(row: panels.Entry) -> dict[str, object]:
 
 
 def tuned(name: str) -> list[Tuned]:
-    """The trials of a study by corpus and method, in the order of its file."""
-    rivals: dict[tuple[str, str], list[dict[str, str]]] = {}
+    """The trials of a study by corpus, model and method, in the order of its file."""
+    rivals: dict[tuple[str, str, str], list[dict[str, str]]] = {}
     for row in read(KEPT / f"{name}.csv"):
-        rivals.setdefault((row["corpus"], row["method"]), []).append(row)
+        rivals.setdefault((row["corpus"], row["model"], row["method"]), []).append(row)
     return [
         Tuned(
             corpus,
+            model,
             method,
             scores=[f"{float(row['valid_ppl']):.4g}" for row in trials],
             best=next(row for row in trials if row["best"] == "True"),
         )
-        for (corpus, method), trials in rivals.items()
+        for (corpus, model, method), trials in rivals.items()
     ]
 
 

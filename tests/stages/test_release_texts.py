@@ -14,7 +14,7 @@ import pytest
 from confide.certify.certificate import sealed
 from confide.certify.texts import WRITTEN, certificate_of_texts, check_reads_redacted
 from confide.cli import main
-from confide.commands.release import MAY_MISS, MISSED, STANDING, TEXTS, of_texts, release
+from confide.commands.release import MAY_MISS, MISSED, STANDING, TEXTS, against_texts, release
 from confide.commands.spend import spend
 from confide.commands.verify import CERTIFICATE, verify
 from confide.corpora.lines import SYNTHETIC
@@ -157,7 +157,7 @@ def test_what_the_policy_misses_speaks_against_it(project):
 def test_what_a_policy_may_miss_speaks_against_it(gamma, labels, said):
     """A review bounds how much that is, and estimates nothing; counts tell more than a sample."""
     certified = {"policy": {"gamma": gamma}}
-    assert of_texts(certified, {"labels": labels}, Searched(3, Counter())) == said
+    assert against_texts(certified, {"labels": labels}, Searched(3, Counter())) == said
 
 
 def test_another_view_than_the_model_read_is_refused(project):

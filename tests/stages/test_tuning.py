@@ -24,7 +24,7 @@ needs_mirror = pytest.mark.skipif(
 
 
 def trial(run, method, **more):
-    usual = {"corpus": "trial", "covered": False, "dedup": False}
+    usual = {"corpus": "trial", "model": "lstm", "covered": False, "dedup": False}
     return {"run": run, "method": method, "recipe": run, "settings": {"lr": 0.01}} | usual | more
 
 
@@ -45,11 +45,13 @@ def test_the_last_epoch_decides_within_a_method_and_a_corpus(tmp_path):
         trial("d", "jft", covered=True),
         trial("e", "jft", corpus="other"),
         trial("f", "jft", corpus="other"),
+        trial("g", "jft", model="gpt2"),
+        trial("h", "jft", model="gpt2"),
     ]
     scores = {"a": [2.0, 5.0], "b": [9.0, 4.0], "c": [3.0], "d": [3.0], "e": [99.0], "f": [98.0]}
-    rows = made(tmp_path, scores, trials)
-    assert [row["best"] for row in rows] == ["False", "True", "True", "False", "False", "True"]
-    assert [float(row["valid_ppl"]) for row in rows] == [5, 4, 3, 3, 99, 98]
+    rows = made(tmp_path, scores | {"g": [7.0], "h": [6.0]}, trials)
+    assert [row["run"] for row in rows if row["best"] == "True"] == ["b", "c", "f", "h"]
+    assert [float(row["valid_ppl"]) for row in rows] == [5, 4, 3, 3, 99, 98, 7, 6]
     assert rows[2]["method"] == "jft, behind a cover" and rows[0]["lr"] == "0.01"
     assert rows[0]["filled"] == "False"
     assert [row["corpus"] for row in rows[3:5]] == ["trial", "other"]
@@ -63,7 +65,9 @@ def test_a_trial_without_a_score_is_refused(tmp_path, scores):
 
 
 def test_unequal_effort_is_refused(tmp_path):
-    with pytest.raises(InputError, match="as the others: jft on trial: 2, crt on trial: 1"):
+    with pytest.raises(
+        InputError, match="as the others: jft of lstm on trial: 2, crt of lstm on trial: 1"
+    ):
         trials = [trial("a", "jft"), trial("b", "jft"), trial("c", "crt")]
         made(tmp_path, {"a": [1], "b": [1], "c": [1]}, trials)
 
@@ -79,22 +83,28 @@ def test_text_that_needs_protection_chooses_nothing(tmp_path, name):
 
 def test_the_studies_try_every_method_of_the_leaderboard_as_often():
     params = load(ROOT / FILE)
-    spec = studies.tuning(params, "tuning")
     tried = {}
-    for one in spec.trials:
-        kinds = tried.setdefault(one.corpus, {})
+    for one in studies.tuning(params, "tuning").trials:
+        kinds = tried.setdefault((one.corpus, one.model), {})
         kinds.setdefault((one.method, one.covered, one.dedup), set()).add(one.recipe)
-    panels = [studies.panel(params, study) for study in params.leaderboards["leaderboard"]]
-    runs = [run for panel in panels for run in panel.runs if run.method != "untouched"]
-    ranked = {(run.method, run.covered, run.dedup) for run in runs}
-    for kinds in tried.values():
-        assert set(kinds) == ranked
-        assert {len(recipes) for recipes in kinds.values()} == {5}
+    ranked = {}
+    for study in params.leaderboards["leaderboard"]:
+        runs = studies.panel(params, study).runs
+        kinds = {(run.method, run.covered, run.dedup) for run in runs if run.method != "untouched"}
+        ranked.setdefault(trials_for(study), set()).update(kinds)
+    assert {trials: set(kinds) for trials, kinds in tried.items()} == ranked
+    assert {len(recipes) for kinds in tried.values() for recipes in kinds.values()} == {5}
 
 
 TRIALS = {"wikitext": "trial_wikitext", "sgd": "trial_sgd"}  # by a word of a study's name
 TRIALS_OF = ("trial", *TRIALS.values())
 TRIED = ("redacted", "behind_cover")
+
+
+def trials_for(study):
+    """The corpus and the model of the trials whose best recipes a study takes."""
+    corpus = next((name for word, name in TRIALS.items() if word in study), "trial")
+    return corpus, "gpt2_long" if study == "lead_wikitext_gpt2" else "lstm"
 
 
 def kept(name):
@@ -107,17 +117,16 @@ def test_the_leaderboard_takes_the_best_recipe_of_the_trials():
     params = load(ROOT / FILE)
     trials = studies.tuning(params, "tuning").trials
     rows = kept("tuning")
-    known = [(row["run"], row["corpus"], row["recipe"]) for row in rows]
-    assert known == [(one.run, one.corpus, one.recipe) for one in trials]
+    known = [(row["run"], row["corpus"], row["model"], row["recipe"]) for row in rows]
+    assert known == [(one.run, one.corpus, one.model, one.recipe) for one in trials]
     best = {
-        (one.corpus, one.method, one.covered, one.dedup): one.recipe
+        (one.corpus, one.model, one.method, one.covered, one.dedup): one.recipe
         for one, row in zip(trials, rows, strict=True)
         if row["best"] == "True"
     }
     for study in params.leaderboards["leaderboard"]:
-        corpus = next((name for word, name in TRIALS.items() if word in study), "trial")
         for run in studies.panel(params, study).runs:
-            kind = corpus, run.method, run.covered, run.dedup
+            kind = *trials_for(study), run.method, run.covered, run.dedup
             assert run.method == "untouched" or run.recipe == best[kind], run.name
 
 
@@ -126,13 +135,13 @@ def test_values_are_tried_in_place_of_masks_as_often_with_the_best_recipe():
     params = load(ROOT / FILE)
     trials = studies.tuning(params, "tuning_values").trials
     best = {
-        (one.corpus, one.method, one.dedup): one.recipe
+        (one.corpus, one.model, one.method, one.dedup): one.recipe
         for one, row in zip(studies.tuning(params, "tuning").trials, kept("tuning"), strict=True)
         if row["best"] == "True" and one.covered is (one.method == "behind_cover")
     }
     fills = [False, True, None]  # None: of a public dataset, whichever
     for place, one in enumerate(trials):
-        assert one.recipe == best[one.corpus, one.method, one.dedup], one.run
+        assert one.recipe == best[one.corpus, one.model, one.method, one.dedup], one.run
         wanted = fills[place % 3]
         assert one.filled is wanted if wanted is not None else isinstance(one.filled, str)
     assert {(one.corpus, one.method) for one in trials} == set(product(TRIALS_OF, TRIED))

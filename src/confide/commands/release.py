@@ -99,17 +99,11 @@ def release(
             raise InputError(message, file=certificate, key=f"files.{name}")
     if adapter:
         check_adapter(parse(CertifySpec, certified["asked"], file=str(certificate)).train.model)
-    if texts:
-        check_reads_redacted(certified, certificate)
+    found = texts_of(certified, files, certificate) if texts else None
     checks = checks_of(certified["run"], public_files(certified["files"]), certificate, study)
     against = [*own_objections(certified), *checks.against, *map(str, checks.changed)]
-    found = None
-    if texts:
-        (data,) = Ledger.from_file(files["ledger"][0]).events("data")
-        check_is_read(files["redacted"][0], data["pools"])
-        vocabulary = load_tokenizer(files["tokenizer"][0])
-        found = searched(files["redacted"][0], vocabulary, ScanSpec().min_length)
-        against += of_texts(certified, read_file(files["recall"][0], RecallFile), found)
+    if found is not None:
+        against += against_texts(certified, read_file(files["recall"][0], RecallFile), found)
     if against and not anyway:
         if len(against) == 1 and against[0].endswith(CAUGHT_ALONE):
             raise Failure(f"{against[0]}; if that is enough: --anyway")
@@ -136,6 +130,20 @@ def check_adapter(spec: ModelSpec) -> None:
         raise InputError("is asked for, and the model has none", key="adapter", value="true")
 
 
+def texts_of(
+    certified: dict[str, Any], files: dict[str, list[Path]], certificate: Path
+) -> Searched:
+    """Search the text that a model was trained on.
+
+    InputError unless the certificate is of that text, and of no more.
+    """
+    check_reads_redacted(certified, certificate)
+    (data,) = Ledger.from_file(files["ledger"][0]).events("data")
+    redacted = files["redacted"][0]
+    check_is_read(redacted, data["pools"])
+    return searched(redacted, load_tokenizer(files["tokenizer"][0]), ScanSpec().min_length)
+
+
 def public_files(files: dict[str, Any]) -> dict[str, list[dict[str, str]]]:
     """Of the files that a certificate names those that others may see."""
     return {name: files[name] for name in RELEASED if files.get(name)}
@@ -151,11 +159,14 @@ def own_objections(certified: dict[str, Any]) -> list[str]:
     return [*reasons, *unknown(certified)]
 
 
-def of_texts(certified: dict[str, Any], measured: dict[str, Any], found: Searched) -> list[str]:
+def against_texts(
+    certified: dict[str, Any], measured: dict[str, Any], found: Searched
+) -> list[str]:
     """What speaks against giving away the text that a model was trained on.
 
     measured: recall.json, which counts all that the test of neighbours may only sample.
-    How many secrets stand in it is printed, and goes no further: it is a count of secrets.
+
+    How many secrets stand in the text is printed, and goes no further: it is a count of secrets.
     """
     gamma = certified["policy"]["gamma"]
     misses = any(label["missed"] for label in (measured.get("labels") or {}).values())

@@ -18,9 +18,9 @@ SCORE = "valid_ppl"
 def tuning(spec: TuningSpec, *, models: Path, output: Path) -> None:
     """Write a CSV file with all trials: settings, validation perplexity, and which is the best.
 
-    The best of a method, a model and a corpus has the lowest perplexity of the valid split after its last
-    epoch, and of equals is listed first. InputError where methods have different numbers of trials,
-    which would favour one of them, or where a trial has no such number.
+    The best of a method of a model on a corpus has the lowest perplexity of the valid split after
+    its last epoch, and of equals is listed first. InputError where methods have different numbers
+    of trials, which would favour one of them, or where a trial has no such number.
     """
     rivals: dict[tuple[str, str, str], list[TrialSpec]] = {}
     for trial in spec.trials:
