@@ -9,6 +9,7 @@ from leaders import panels_of, ranked, write
 
 from confide.config import studies
 from confide.config.params import FILE, load
+from confide.files.io import read_json, write_json
 from confide.stages.panel import panel
 
 ROOT = Path(__file__).parents[2]
@@ -85,17 +86,30 @@ def test_a_panel_that_is_the_same_keeps_its_day(folder):
 
 def test_the_page_shows_the_trials(folder):
     run_panel(folder, "lead_sim_lstm", 2.0)
-    header = "corpus,method,recipe,lr,run,valid_ppl,best\n"
-    trials = ["plain,dpsgd,low,.01,a,4.123,False\n", "plain,dpsgd,high,.02,b,3.5,True\n"]
+    header = "corpus,model,method,recipe,lr,run,valid_ppl,best\n"
+    trials = ["plain,lstm,dpsgd,low,.01,a,4.123,False\n", "plain,lstm,dpsgd,high,.02,b,3.5,True\n"]
     (folder / "results/tuning.csv").write_text(header + "".join(trials))
-    values = ["plain,dpsgd,False,a,4.1,False\n", "plain,dpsgd,True,b,4.2,False\n"]
-    values += ["plain,dpsgd,public,c,4.02,True\n"]
-    header = "corpus,method,filled,run,valid_ppl,best\n"
+    values = ["plain,lstm,dpsgd,False,a,4.1,False\n", "plain,lstm,dpsgd,True,b,4.2,False\n"]
+    values += ["plain,lstm,dpsgd,public,c,4.02,True\n"]
+    header = "corpus,model,method,filled,run,valid_ppl,best\n"
     (folder / "results/tuning_values.csv").write_text(header + "".join(values))
     assert leaderboard_page.main(["--results", str(folder / "results")]) == 0
     text = leaderboard_page.PAGE.read_text()
-    assert "| plain | dpsgd | 4.123 | 3.5 | `high` |" in text
+    assert "| plain | lstm | dpsgd | 4.123 | 3.5 | `high` |" in text
     assert "| plain | dpsgd | 4.1 | 4.2 | 4.02 |" in text
+
+
+@pytest.mark.parametrize(("field", "value"), [("init", "other"), ("model", "gpt2")])
+def test_a_row_that_started_elsewhere_is_named_as_changed(folder, field, value):
+    params = load(ROOT / FILE)
+    kept = read_json(ROOT / "docs/results/leaderboard/lead_sim_lstm.json")
+    write_json(folder / "kept/lead_sim_lstm.json", kept)
+    assert not leaderboard_page.changed(params, "lead_sim_lstm")
+    row = kept["rows"][3]
+    row[field] = value
+    write_json(folder / "kept/lead_sim_lstm.json", kept)
+    words = f"CustomerSim, LSTM: {row['name']} (added, left out or changed since)"
+    assert leaderboard_page.changed(params, "lead_sim_lstm") == words
 
 
 def test_what_is_kept_belongs_to_leaderboards():

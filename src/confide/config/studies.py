@@ -159,6 +159,7 @@ def ranked(params: Params, run: Run) -> RankedRun:
         attacks=row.attacks,
         trajectory=row.trajectory,
         recipe=row.recipe,
+        init=row.init,
         covered=is_covered(params, row),
         filled=params.datasets[row.dataset].fill,
         **look(row),

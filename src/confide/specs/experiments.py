@@ -62,6 +62,7 @@ class RankedRun(ReportRun):
     """A run that may stand in a leaderboard."""
 
     recipe: str  # its name in params.yaml
+    init: str | None = None  # the row that it started from
     covered: bool = False  # its policy is a cover, which stands in for one that misses
     # exact updates read values in place of masks, made-up ones (True) or those of public text
     filled: bool | str = False

@@ -461,6 +461,8 @@ class RowOfPanel(File):
     name: str
     method: str
     dataset: str
+    model: str
+    init: str | None
     variant: str | None
     recipe: str
     gamma: Annotated[float, Field(ge=0, le=1)]

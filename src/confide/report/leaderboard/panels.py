@@ -33,6 +33,8 @@ class Asked:
     name: str
     method: str
     dataset: str
+    model: str
+    init: str | None  # the row that it started from
     variant: str | None
     recipe: str
     gamma: float
