@@ -1,14 +1,16 @@
 """One text is not public under one name and protected under another."""
 
 import os
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 import yaml
 
 from confide.config import jobs
+from confide.config.definitions import is_made_here
 from confide.config.params import check
-from confide.config.same_text import same_text
+from confide.config.same_text import meet, same_text
 from confide.corpora.lines import Shard, raw_lines
 from confide.errors import InputError
 from confide.files.io import Range, write_jsonl
@@ -228,6 +230,23 @@ def test_what_a_model_wrote_is_not_declared_public(tmp_path, monkeypatch, place,
     given["datasets"]["written"]["public"] = True
     with pytest.raises(InputError, match=rf"datasets\.written\.public = .*{message}"):
         check(given, None)
+
+
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_a_link_within_a_folder_leads_to_the_same_text(tmp_path, monkeypatch, link):
+    """As in a cache of files that are named by their content, or an archive that was unpacked."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("own", "public", "data/work/sim"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "own/train.csv").write_text("text\nmy code is 4711\n")
+    (tmp_path / "data/work/sim/points.jsonl").write_text("{}\n")
+    assert not meet(Path("own"), Path("public")) and not is_made_here("public")
+    link(tmp_path / "own/train.csv", tmp_path / "public/a.csv")
+    (tmp_path / "public/again").symlink_to(tmp_path / "public")
+    assert meet(Path("own"), Path("public")) and meet(Path("public"), Path("own/train.csv"))
+    assert not is_made_here("public")
+    link(tmp_path / "data/work/sim/points.jsonl", tmp_path / "public/b.jsonl")
+    assert is_made_here("public")
 
 
 def test_no_cover_is_made_to_miss_a_share_of_secrets():

@@ -46,7 +46,7 @@ def test_a_statement_is_over_the_model_s_files_and_verifies(project, capsys):
     assert (statement["_type"], statement["predicateType"]) == (STATEMENT, PREDICATE)
     assert read_json(project / "attestation.json")["payloadType"] == IN_TOTO
     digests = {one["name"]: one["digest"]["sha256"] for one in statement["subject"]}
-    assert set(digests) == SIGNED | MEASURED
+    assert set(digests) == SIGNED | MEASURED | {"certificate.md", "certificate.html"}
     assert all(digest == sha256(project / name) for name, digest in digests.items())
     predicate = statement["predicate"]
     assert predicate["overruled"] == predicate["unbound"] == [] and predicate["run"] == RUN
@@ -190,7 +190,8 @@ AGAINST = {
 
 def vacuous(project):
     path = project / "results/studies/own/scan.json"
-    write_json(path, read_json(path) | {"warning": "no secret was looked for"})
+    warning = "no secret was looked for: of 57 secrets 57 are too short"
+    write_json(path, read_json(path) | {"warning": warning})
 
 
 def remove(project, name):
@@ -328,11 +329,52 @@ def test_bounds_that_release_rounds_need_no_row_of_the_scan(project):
 
 def test_every_audit_is_signed_whatever_it_calls_its_bounds(project):
     write_json(project / f"results/runs/{RUN}/gradients.json", {"attack": "gradients", "run": RUN})
+    # a function of the corpus's own text, of which a digest would tell which text fits
+    measured = {"attack": "text_audit", "run": RUN, "usual_epsilon_lower": 0.0}
+    write_json(project / f"results/runs/{RUN}/text_audit.json", measured)
     names = [one["name"] for one in sign(project)["subject"]]
-    assert (
-        f"results/runs/{RUN}/gradients.json" in names
-        and f"results/runs/{RUN}/exposure.json" not in names
-    )
+    assert f"results/runs/{RUN}/gradients.json" in names
+    assert not [name for name in names if "exposure" in name or "text_audit" in name]
+
+
+def test_how_many_secrets_a_scan_left_out_is_not_released(project):
+    vacuous(project)
+    study = project / "results/studies/own"
+    release(project / "certificate.json", study=study, output=project / "out", anyway=True)
+    attest(project / "out", key=project / "key", study=study, output=project / "a", anyway=True)
+    shown = (project / "out/certificate.md").read_text() + json.dumps(statement_in(project / "a"))
+    assert "no secret was looked for" in shown and "of 57 secrets" not in shown
+
+
+def test_the_pages_that_people_open_are_signed(project, capsys):
+    study = project / "results/studies/own"
+    release(project / "certificate.json", study=study, output=project / "out")
+    verify(project / "out")
+    assert "not checked: certificate.md, certificate.html, which" in capsys.readouterr().out
+    output = project / "out/attestation.json"
+    attest(project / "out", key=project / "key", study=study, output=output)
+    verify(project / "out", key=project / "key.pub")
+    assert "certificate.md, certificate.html" in capsys.readouterr().out
+    page = project / "out/certificate.html"
+    page.write_text(page.read_text() + "epsilon = 0.01")
+    with pytest.raises(InputError, match=r"certificate\.html: is not the file that was signed"):
+        verify(project / "out", key=project / "key.pub")
+
+
+def test_the_certificate_that_is_named_is_the_one_that_is_read(project):
+    """Whatever lies beside it under a longer name."""
+    sign(project)
+    path = project / "certificate.json"
+    beside = project / "certificate.json.certificate.json"
+    shutil.copyfile(path, beside)
+    path.write_text(path.read_text().replace("epsilon", "epsilon "))
+    with pytest.raises(InputError, match=r"/certificate\.json: "):
+        verify(path, key=project / "key.pub")
+    shutil.copyfile(beside, path)
+    shutil.copyfile(path, project / "other.jsonl.certificate.json")
+    (project / "other.jsonl").write_text("{}\n")
+    with pytest.raises(InputError, match=r"is no certificate of the texts other\.jsonl"):
+        verify(project / "other.jsonl")
 
 
 def test_nothing_is_printed_of_the_private_key(project, capsys):

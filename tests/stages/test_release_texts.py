@@ -266,6 +266,17 @@ def test_altered_texts_do_not_verify(project):
         verify(file)
 
 
+def test_other_texts_beside_a_certificate_are_not_what_it_is_of(project):
+    certify(project)
+    file = released(project, anyway=True)
+    other = file.with_name("other.jsonl")
+    other.write_text('{"text": "4111 1111 1111 1111"}\n')
+    shutil.copyfile(f"{file}.{CERTIFICATE}", f"{other}.{CERTIFICATE}")
+    with pytest.raises(InputError, match="is of other texts than its name says"):
+        verify(other)
+    verify(file)
+
+
 def test_the_command_line_has_it(project, capsys):
     certify(project)
     asked = ["release", str(project / CERTIFICATE), "--study", "results/studies/own"]

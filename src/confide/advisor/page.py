@@ -76,7 +76,8 @@ def unknowable(points: Points, choice: Choice) -> Iterator[str]:
     yield "What has a shape of your own (orders, customers) or none (names in lower case, products)"
     yield "no preset finds. In a union (params.yaml) stand beside it"
     yield "  patterns:         { kind: regex, patterns: { order: '\\bORD-\\d{6}\\b' } }"
-    yield "  a list of yours:  { kind: words, path: customers.txt, independent: true }"
+    yield "  a list of yours:  { kind: words, path: customers.txt }, and independent: true only"
+    yield "                    if no line of it was taken from this corpus"
     entities = "{ kind: ner, model: en_core_web_sm }"
     here = find_spec("en_core_web_sm") is not None
     how = "installed" if here else "pipelines: { en_core_web_sm: { package: en_core_web_sm } }"

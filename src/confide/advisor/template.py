@@ -37,7 +37,8 @@ $conservative_patterns  everything: { kind: everything }
 one above in a union,
   # { kind: union, policies: [{ kind: preset, names: [...] }, ...] }:
   # { kind: regex, patterns: { order: '\\bORD-\\d{6}\\b' } }
-  # { kind: words, path: customers.txt, label: name, independent: true }
+  # { kind: words, path: customers.txt, label: name }, independent: true if no line of it is from \
+this corpus
   # { kind: ner, model: en_core_web_sm, labels: [PERSON, GPE] } with \
 pipelines: { en_core_web_sm: { package: en_core_web_sm } }
 

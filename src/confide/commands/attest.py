@@ -23,7 +23,7 @@ from confide.signing.envelope import signed
 from confide.signing.evidence import Evidence, evidence
 from confide.signing.keys import fingerprint, private_key
 from confide.signing.public_log import bundle
-from confide.signing.statement import CERTIFICATE, payload_of
+from confide.signing.statement import CERTIFICATE, PAGES, payload_of
 
 REQUIRED = ("model", "config", "tokenizer", "ledger")
 OF_TEXT = (
@@ -111,7 +111,11 @@ def subjects_of(
     roles = {CERTIFICATE: [path.name]} | {
         role: [file["path"] for file in entries] for role, entries in files.items()
     }
-    pairs = [(path.name, sha256(path))]
+    # what people open instead of the certificate
+    pages = [page for ending in (".md", ".html") if (page := path.with_suffix(ending)).is_file()]
+    if pages:
+        roles[PAGES] = [page.name for page in pages]
+    pairs = [(shown.name, sha256(shown)) for shown in (path, *pages)]
     pairs += ((file["path"], file["sha256"]) for entries in files.values() for file in entries)
     pairs += measurements.subjects.items()
     subjects = dict(pairs)

@@ -80,17 +80,28 @@ def verify(
         say(f"  not here, so not checked: {', '.join(unreachable)}")
     if key is None:
         say(UNSIGNED)
+        pages = [certificate_file.with_suffix(ending) for ending in (".md", ".html")]
+        if names := [page.name for page in pages if page.is_file()]:
+            say(f"  not checked: {', '.join(names)}, which a signature would cover")
     else:
         statement = attestation or certificate_file.with_name(NAME)
         say(*vouched(certificate_file, certified, key=key, attestation=statement, folders=folders))
 
 
 def certificate_in(place: Path) -> Path:
-    """The certificate that is meant: the file itself, that of a folder, or that of texts."""
-    of_texts = place.with_name(f"{place.name}.{CERTIFICATE}")
+    """The certificate that is meant: the file itself, that of a folder, or that of texts.
+
+    InputError where texts have the certificate of something else beside them.
+    """
     if place.is_dir():
         return place / CERTIFICATE
-    return of_texts if of_texts.is_file() else place
+    of_texts = place.with_name(f"{place.name}.{CERTIFICATE}")
+    # a certificate is what it is called, whatever lies beside it
+    if place.name.endswith(CERTIFICATE) or not of_texts.is_file():
+        return place
+    if not is_of_texts(of_texts):
+        raise InputError(f"is no certificate of the texts {place.name}", file=of_texts)
+    return of_texts
 
 
 def verified(certificate_file: Path, *, key: Path | None = None) -> dict[str, Any]:
@@ -153,6 +164,9 @@ def verified_texts(path: Path, folders: list[Path]) -> list[str]:
         asked = parse(SynthesisSpec, stated["asked"], file=str(path))
         check_declared(asked, path)
     texts = path.with_name(Path(stated["texts"]["path"]).name)
+    if path.name != f"{texts.name}.{CERTIFICATE}":
+        message = f"is of other texts than its name says: of {texts.name}"
+        raise InputError(message, file=path, key="texts.path")
     check_texts(texts, stated["texts"], header(certified, asked, stated["texts"]["count"]))
     again = certificate_of_texts(
         certified,

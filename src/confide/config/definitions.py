@@ -3,7 +3,6 @@
 A function for each subject yields its problems; `confide.config.params` raises the first one.
 """
 
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -13,7 +12,7 @@ from typing import Any
 from confide.config import jobs
 from confide.config.layers import Problem, meant
 from confide.config.policy_files import lists
-from confide.config.same_text import same_text
+from confide.config.same_text import meet, same_text
 from confide.config.yaml_lines import KeyPath
 from confide.files.io import readable
 from confide.policies.cover import NEEDS_BLANK, needs_blank
@@ -434,9 +433,8 @@ def made_here(path: tuple[str, ...], spec: Any) -> Iterator[Problem]:
 
 
 def is_made_here(place: str) -> bool:
-    """Whether a path leads to what this workflow makes."""
-    real = Path(os.path.realpath(place))
-    return any(real.is_relative_to(os.path.realpath(folder)) for folder in MADE)
+    """Whether a path leads to what this workflow makes, or anything below it does."""
+    return any(meet(Path(place), Path(folder)) for folder in MADE)
 
 
 def is_released(place: str) -> bool:

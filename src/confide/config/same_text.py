@@ -6,6 +6,7 @@ is not noticed, unless it may be that of the archive which the same reader knows
 
 import math
 import os
+import stat
 from pathlib import Path
 
 from confide.specs import AuthorsSpec, CorpusSpec, CustomerSimSpec, DialoguesSpec, WikiTextSpec
@@ -33,12 +34,34 @@ def same_text(first: CorpusSpec, second: CorpusSpec) -> bool:
 
 
 def meet(first: Path, second: Path) -> bool:
-    """Whether one path is the other one, or lies within it, whatever links lead there."""
+    """Whether one path is the other one or lies within it, or a file lies below both, whatever
+    links lead there.
+    """
     first_real = Path(os.path.realpath(first))
     second_real = Path(os.path.realpath(second))
     if first_real.is_relative_to(second_real) or second_real.is_relative_to(first_real):
         return True
-    return first_real.exists() and second_real.exists() and first_real.samefile(second_real)
+    return not identities(first_real).isdisjoint(identities(second_real))
+
+
+def identities(place: Path) -> set[tuple[int, int]]:
+    """Device and number of all files at a path, and of all that links below it lead to."""
+    found: set[tuple[int, int]] = set()
+    seen: set[tuple[int, int]] = set()  # folders
+    waiting = [place]
+    while waiting:
+        path = waiting.pop()
+        try:
+            known = path.stat()
+        except OSError:  # a link that leads nowhere
+            continue
+        identity = known.st_dev, known.st_ino
+        if not stat.S_ISDIR(known.st_mode):
+            found.add(identity)
+        elif identity not in seen:
+            seen.add(identity)
+            waiting += path.iterdir()
+    return found
 
 
 def drawn_apart(first: CorpusSpec, second: CorpusSpec) -> bool:

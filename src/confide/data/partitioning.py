@@ -183,8 +183,8 @@ def no_copy(text: str, split: str, planted: bool) -> str | None:
 def fill_of(spec: PartitionSpec, values: Path | None, fill_key: Path | None) -> Fill | None:
     """What puts values in place of masks, if anything does: of public lists, or of public text.
 
-    Which values a text gets hangs on its name and on a secret key. Without the key whoever reads
-    them could try names until they fit, and tell what is made up from what the policy missed.
+    Which values a text gets hangs on its name and on a secret key: without that whoever reads them
+    could try names until they fit.
 
     values: what the stage `found_values` wrote; fill_key: what `fill_key` did. InputError where one
     is there and not asked for, or the other way round.
