@@ -1,6 +1,7 @@
 """What a policy misses, from texts in which a person marked it.
 
-Of a label, F is the number of spans that the policy finds in all texts: it is counted. In the texts
+Of a label, F is the number of runs of spans that the policy finds in all texts, each run a secret:
+it is counted. In the texts
 that were drawn a person said which of these are in vain, marked what was missed, and the neighbour
 test says which secrets leave a trace. Let E be the number of secrets that do, and B that of spans
 that do or are in vain. Then F - B secrets leave none, and gamma = E / (E + F - B). It is at most
@@ -19,7 +20,10 @@ from confide.files.jsons import JsonObject
 RATES = ("gamma", "delta2", "gamma_literal", "doubled_literal")
 ANY = "any label"  # not the name of one: all of them together
 BOUNDS_OF_A_RATE = 2  # on what leaves a trace, and on what the policy finds in vain
-BY_HAND = "what the policy misses is what a person marked in texts drawn by lot, each text once"
+BY_HAND = (
+    "what the policy misses is what a person marked in texts drawn by lot, each text once; "
+    "what it finds side by side counts as one secret"
+)
 
 
 def bounds_in(counts: JsonObject) -> int:

@@ -48,9 +48,34 @@ class Text(NamedTuple):
 
         A mark of a person has at least one such word, and no word has two marks.
         """
-        masked = hidden(self.text, self.found)
-        words = sum(not covered(start, end, masked) for start, end in words_of(self.text))
+        words = len(self.words_left())
         return words if most is None else min(most, words)
+
+    def words_left(self) -> list[tuple[int, int]]:
+        """Where words stand that are not masked."""
+        masked = hidden(self.text, self.found)
+        return [
+            (start, end) for start, end in words_of(self.text) if not covered(start, end, masked)
+        ]
+
+    def runs(self, label: str) -> list[list[int]]:
+        """Numbers of the spans of a label, or of ANY, in runs without a word between that is left.
+
+        A run counts as one secret: a policy may find one in pieces, and counted apart these would
+        make misses look rare. Several secrets side by side are one, too, which does the opposite.
+        """
+        numbers = [at for at, mark in enumerate(self.found) if label in (mark[2], ANY)]
+        numbers.sort(key=lambda number: self.found[number][:2])
+        left = self.words_left() if len(numbers) > 1 else []
+        runs: list[list[int]] = []
+        end = 0
+        for number in numbers:
+            if runs and not is_between(left, end, self.found[number][0]):
+                runs[-1].append(number)
+            else:
+                runs.append([number])
+            end = max(end, self.found[number][1])
+        return runs
 
 
 class Wanted(NamedTuple):
@@ -67,21 +92,20 @@ class Counted:
 
     texts: int = 0
     rooms: Counter[int] = field(default_factory=Counter)
-    found: dict[str, Counter[int]] = field(default_factory=dict)  # spans
-    both: dict[str, Counter[int]] = field(default_factory=dict)  # spans and room, where spans are
+    found: dict[str, Counter[int]] = field(default_factory=dict)  # runs of spans
+    both: dict[str, Counter[int]] = field(default_factory=dict)  # runs and room, where runs are
 
     def add(self, text: Text, most: int | None) -> None:
         """Count a text."""
         room = text.room(most)
         self.texts += 1
         self.rooms[room] += 1
-        labels = Counter(label for *_, label in text.found)
-        if labels:
-            labels[ANY] = len(text.found)
-        for label, spans in labels.items():
-            self.found.setdefault(label, Counter())[spans] += 1
+        labels = {label for *_, label in text.found}
+        for label in (*labels, ANY) if labels else ():
+            runs = len(text.runs(label))
+            self.found.setdefault(label, Counter())[runs] += 1
             both = self.both.setdefault(label, Counter())
-            both[room + spans] += 1
+            both[room + runs] += 1
             both[room] -= 1  # it stands among the rooms of all texts
 
     def ranges(self, label: str) -> Counter[int]:
@@ -180,6 +204,11 @@ def quotas(sizes: Mapping[str, int], total: int) -> dict[str, int]:
         )
         quota[name] += 1
     return quota
+
+
+def is_between(words: list[tuple[int, int]], first: int, last: int) -> bool:
+    """Whether any of these words has a character from first to last."""
+    return any(start < last and end > first for start, end in words)
 
 
 def words_of(text: str) -> Iterator[tuple[int, int]]:

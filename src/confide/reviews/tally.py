@@ -1,14 +1,15 @@
 """What a review counts: in each stratum, by label, how many texts have how many secrets.
 
 A text that was drawn and not read counts as if it held as many secrets as it can, all of them
-missed, and as if all that the policy finds in it were in vain.
+missed, and as if all that the policy finds in it were in vain. What the policy finds counts in
+runs (`Text.runs`): one of which any part is in vain, or touches a mark of the person, is none.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from confide.files.jsons import JsonObject
-from confide.reviews.draw import ANY, Counted, Drawn, Mark, Text
+from confide.reviews.draw import ANY, Counted, Drawn, Mark, Text, is_between
 from confide.reviews.marks import Marks, Review
 
 Rates = Mapping[str, bool]  # by name of a rate: whether a secret leaves a trace that counts for it
@@ -49,43 +50,64 @@ def stratum_of(
     rates: tuple[str, ...],
 ) -> JsonObject:
     """Counts of one stratum."""
-    secrets_by_text = [secrets_of(text, marks, test) for text, marks in texts if marks is not None]
+    read = [(text, marks) for text, marks in texts if marks is not None]
     unread = [text for text, marks in texts if marks is None]
     labels = {}
     for label in (*review.labels, ANY):
-        of_label = [
-            [secret for secret in secrets if label in (secret[0], ANY)]
-            for secrets in secrets_by_text
-        ]
-        rooms = Counter(text.room(review.most) + spans_of(text, label) for text in unread)
-        spans = Counter(spans_of(text, label) for text in unread)
+        secrets_by_text = [secrets_of(label, text, marks, test) for text, marks in read]
+        rooms = Counter(text.room(review.most) + len(text.runs(label)) for text in unread)
+        spans = Counter(len(text.runs(label)) for text in unread)
         labels[label] = {
             "found": histogram(counted.found.get(label, Counter())),
             "room": histogram(counted.ranges(label)),
-            "marked": sum(not is_found for secrets in of_label for _, is_found, _ in secrets),
-            **{rate: traces(of_label, rate, rooms, spans) for rate in rates},
+            "marked": sum(not is_found for secrets in secrets_by_text for is_found, _ in secrets),
+            **{rate: traces(secrets_by_text, rate, rooms, spans) for rate in rates},
         }
     return {
         "texts": counted.texts,
         "drawn": len(texts),
-        "reviewed": len(secrets_by_text),
+        "reviewed": len(read),
         "labels": labels,
     }
 
 
-Secret = tuple[str, bool, Rates | None]  # label, whether the policy finds it; None: it is in vain
+Secret = tuple[bool, Rates | None]  # whether the policy finds it; None: it finds none there
 
 
-def secrets_of(text: Text, marks: Marks, test: Test) -> list[Secret]:
-    """What the policy finds in a text, then what the person marked."""
+def secrets_of(label: str, text: Text, marks: Marks, test: Test) -> list[Secret]:
+    """What the policy finds of a label in a text, or of ANY, then what the person marked."""
 
     def each() -> Iterator[Secret]:
-        for number, mark in enumerate(text.found):
-            yield mark[2], True, None if number in marks.vain else test(text, mark)
+        for run in text.runs(label):
+            spans = [text.found[number] for number in run]
+            if not {*run} & {*marks.vain} and not touched(text, spans, marks.missed):
+                yield True, either([test(text, span) for span in spans])
+            else:
+                yield True, None
         for mark in marks.missed:
-            yield mark[2], False, test(text, mark)
+            if label in (mark[2], ANY):
+                yield False, test(text, mark)
 
     return list(each())
+
+
+def touched(text: Text, spans: Sequence[Mark], missed: Sequence[Mark]) -> bool:
+    """Whether a mark of the person overlaps a span, or no word that is left stands between them.
+
+    Then the policy has found a part of a secret, of which the rest can be read.
+    """
+    left = text.words_left()
+    for start, end, _ in spans:
+        for first, last, _ in missed:
+            overlap = first < end and start < last
+            if overlap or not is_between(left, min(end, last), max(start, first)):
+                return True
+    return False
+
+
+def either(rates: list[Rates]) -> Rates:
+    """For which rates any of several parts of a secret counts."""
+    return {name: any(each[name] for each in rates) for name in rates[0]}
 
 
 def traces(
@@ -95,16 +117,9 @@ def traces(
     leaving: Counter[int] = Counter(rooms)
     lost: Counter[int] = Counter(spans)
     for secrets in secrets_by_text:
-        leaving[sum(rates is not None and rates[rate] for *_, rates in secrets)] += 1
-        lost[
-            sum(is_found and (rates is None or rates[rate]) for _, is_found, rates in secrets)
-        ] += 1
+        leaving[sum(rates is not None and rates[rate] for _, rates in secrets)] += 1
+        lost[sum(is_found and (rates is None or rates[rate]) for is_found, rates in secrets)] += 1
     return {"traces": histogram(leaving), "lost": histogram(lost)}
-
-
-def spans_of(text: Text, label: str) -> int:
-    """How many spans of a label the policy finds in a text."""
-    return sum(label in (label_found, ANY) for *_, label_found in text.found)
 
 
 def histogram(values: Counter[int]) -> dict[str, int]:
