@@ -161,7 +161,8 @@ def test_a_folder_is_named_as_run_names_it(monkeypatch, flag):
 def test_every_stage_has_the_signature_that_the_command_line_needs(name):
     function = cli.stage(name)
     first, *others = inspect.signature(function).parameters.values()
-    if name.startswith("gather") or name in ("repeats", "copies"):  # puts files together
+    # what puts files together, or makes something up
+    if name.startswith("gather") or name in ("repeats", "copies", "fill_key"):
         others = [first, *others]
     else:
         assert first.name == "spec"
