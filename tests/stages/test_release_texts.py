@@ -14,7 +14,15 @@ import pytest
 from confide.certify.certificate import sealed
 from confide.certify.texts import WRITTEN, certificate_of_texts, check_reads_redacted
 from confide.cli import main
-from confide.commands.release import MAY_MISS, MISSED, STANDING, TEXTS, against_texts, release
+from confide.commands.release import (
+    MADE_TO_MISS,
+    MAY_MISS,
+    MISSED,
+    STANDING,
+    TEXTS,
+    against_texts,
+    release,
+)
 from confide.commands.spend import spend
 from confide.commands.verify import CERTIFICATE, verify
 from confide.corpora.lines import SYNTHETIC
@@ -156,8 +164,11 @@ def test_what_the_policy_misses_speaks_against_it(project):
 )
 def test_what_a_policy_may_miss_speaks_against_it(gamma, labels, said):
     """A review bounds how much that is, and estimates nothing; counts tell more than a sample."""
-    certified = {"policy": {"gamma": gamma}}
-    assert against_texts(certified, {"labels": labels}, Searched(3, Counter())) == said
+    certified = {"policy": {"gamma": gamma}, "asked": {"train": {"data": {"miss_rate": 0.0}}}}
+    nothing = Searched(3, Counter())
+    assert against_texts(certified, {"labels": labels}, nothing) == said
+    certified["asked"]["train"]["data"]["miss_rate"] = 0.1
+    assert against_texts(certified, {"labels": labels}, nothing) == [*said, MADE_TO_MISS]
 
 
 def test_another_view_than_the_model_read_is_refused(project):

@@ -49,6 +49,10 @@ RELEASED = {
 TEXTS = "texts.jsonl"  # what the model was trained on, where that is asked for
 MISSED = "of the secrets that the corpus knows the policy misses some: the texts show these"
 MAY_MISS = "nobody knows that the policy misses no secret: the texts show what it misses"
+# by a public hash of the value
+MADE_TO_MISS = (
+    "the policy is made to miss some, and anybody can tell which (train with gammas: [0])"
+)
 STANDING = "secrets that the corpus marks stand in the texts, of these labels: "
 
 CAUGHT = "secret_caught"  # claim of a secret that the policy finds
@@ -175,6 +179,8 @@ def against_texts(
         reasons.append(MISSED)
     elif gamma is None:
         reasons.append(MAY_MISS)
+    if certified["asked"]["train"]["data"].get("miss_rate"):
+        reasons.append(MADE_TO_MISS)
     if found.secrets:
         say(f"  secrets that stand in the texts: {found.secrets.total():,}")
         reasons.append(STANDING + ", ".join(sorted(found.secrets)))
