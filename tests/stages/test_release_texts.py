@@ -25,9 +25,9 @@ from confide.commands.release import (
 )
 from confide.commands.spend import spend
 from confide.commands.verify import CERTIFICATE, verify
-from confide.corpora.lines import SYNTHETIC
+from confide.corpora.lines import SYNTHETIC, WRITTEN_NAME
 from confide.data.partition_files import write_partitions
-from confide.data.redacted_texts import Searched, redacted_texts
+from confide.data.redacted_texts import RedactedTexts
 from confide.errors import Failure, InputError
 from confide.files.io import read_json, sha256, write_json, write_jsonl
 from confide.text.planted import audit_doc, canary_doc
@@ -130,6 +130,7 @@ def test_the_texts_are_what_the_model_read_without_what_was_planted(project, cap
     first, *lines = [json.loads(line) for line in content.splitlines()]
     assert [line["text"] for line in lines] == SHOWN
     assert content.startswith(SYNTHETIC)  # so that no dataset calls them public
+    assert all(WRITTEN_NAME.fullmatch(line["doc"]) for line in lines)  # nor a part of them
     assert SECRET.encode() not in content
     model = read_json(file.with_name(CERTIFICATE))
     stated = read_json(file.with_name(f"{TEXTS}.{CERTIFICATE}"))
@@ -165,10 +166,9 @@ def test_what_the_policy_misses_speaks_against_it(project):
 def test_what_a_policy_may_miss_speaks_against_it(gamma, labels, said):
     """A review bounds how much that is, and estimates nothing; counts tell more than a sample."""
     certified = {"policy": {"gamma": gamma}, "asked": {"train": {"data": {"miss_rate": 0.0}}}}
-    nothing = Searched(3, Counter())
-    assert against_texts(certified, {"labels": labels}, nothing) == said
+    assert against_texts(certified, {"labels": labels}, Counter()) == said
     certified["asked"]["train"]["data"]["miss_rate"] = 0.1
-    assert against_texts(certified, {"labels": labels}, nothing) == [*said, MADE_TO_MISS]
+    assert against_texts(certified, {"labels": labels}, Counter()) == [*said, MADE_TO_MISS]
 
 
 def test_another_view_than_the_model_read_is_refused(project):
@@ -244,7 +244,7 @@ def test_points_of_another_partition_are_refused(project):
     folder = project / "data/work/mine"
     write_jsonl(folder / "points.jsonl", [{"doc": "a", "split": "train"}] * len(POINTS))
     with pytest.raises(InputError, match="has other points than redacted.safetensors"):
-        list(redacted_texts(folder / "g0-dedup/redacted.safetensors", load(project / "words.json")))
+        RedactedTexts(folder / "g0-dedup/redacted.safetensors", load(project / "words.json"), POOLS)
 
 
 def test_altered_texts_do_not_verify(project):
@@ -252,7 +252,7 @@ def test_altered_texts_do_not_verify(project):
     file = released(project, anyway=True)
     stated = file.with_name(f"{TEXTS}.{CERTIFICATE}")
     whole = read_json(stated)
-    write_json(stated, sealed(whole | {"kind": WRITTEN}))
+    write_json(stated, sealed(whole | {"kind": WRITTEN.name}))
     with pytest.raises(InputError, match=r"kind: says 'texts of a certified model'"):
         verify(file)
     write_json(stated, whole)

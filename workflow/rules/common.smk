@@ -292,9 +292,12 @@ def findings_of(dataset, gamma):
 def fill_files(wildcards):
     """By which values are drawn that stand in place of a dataset's masks: a key, and values of public text."""
     dataset = DATASETS[wildcards.dataset]
-    key = {"fill_key": jobs.FILL_KEY.format(wildcards.dataset)} if dataset.fill else {}
-    name = dataset.values_of
-    return key if name is None else key | {"values": jobs.VALUES.format(name)}
+    files = {}
+    if dataset.fill:
+        files["fill_key"] = jobs.FILL_KEY.format(wildcards.dataset)
+    if dataset.values_of is not None:
+        files["values"] = jobs.VALUES.format(dataset.values_of)
+    return files
 
 
 def pipeline_files(wildcards):

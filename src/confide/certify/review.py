@@ -1,11 +1,11 @@
 """What a policy misses, from texts in which a person marked it.
 
 Of a label, F is the number of runs of spans that the policy finds in all texts, each run a secret:
-it is counted. In the texts
-that were drawn a person said which of these are in vain, marked what was missed, and the neighbour
-test says which secrets leave a trace. Let E be the number of secrets that do, and B that of spans
-that do or are in vain. Then F - B secrets leave none, and gamma = E / (E + F - B). It is at most
-U / (U + F - V), with U >= E and V >= B by `total_upper`, each with its share of what may fail.
+it is counted. In the texts that were drawn a person said which spans are in vain, marked what was
+missed, and the neighbour test says which secrets leave a trace. Let E be the number of secrets that
+do, and B that of runs that do, are in vain or touch a mark. Then F - B secrets leave none, and
+gamma = E / (E + F - B). It is at most U / (U + F - V), with U >= E and V >= B by `total_upper`,
+each with its share of what may fail.
 """
 
 import math

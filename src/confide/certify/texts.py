@@ -12,7 +12,7 @@ anything else says nothing of it.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from confide.certify.certificate import check_seal, sealed
 from confide.errors import InputError
@@ -20,9 +20,27 @@ from confide.files.io import read_json, sha256
 from confide.specs import MixSpec, SynthesisSpec
 
 Json = dict[str, Any]
-WRITTEN = "texts of a certified model"
-READ = "redacted texts that a certified model was trained on"
-KINDS = (WRITTEN, READ)
+
+
+class Kind(NamedTuple):
+    """Of one kind of texts: its name, what is claimed of them, and what nobody can check."""
+
+    name: str
+    claimed: str
+    unseen: str
+
+
+WRITTEN = Kind(
+    name="texts of a certified model",
+    claimed="texts, of which all that is claimed of their model holds",
+    unseen="that the model wrote them, which only writing them again shows",
+)
+READ = Kind(
+    name="redacted texts that a certified model was trained on",
+    claimed="redacted texts, of which all that is claimed of a model of them holds",
+    unseen="that the model was trained on them, which only their owner can see",
+)
+KINDS = (WRITTEN.name, READ.name)
 REDACTED = "redacted"  # the method that reads redacted text and nothing else
 DRAWN = ("drawn", "unfinished", "short", "long", "duplicate", "filled")  # what is counted of texts
 VERSION = 1
@@ -63,9 +81,9 @@ def certificate_of_texts(
     return sealed(
         {
             "version": VERSION,
-            "kind": READ if asked is None else WRITTEN,
+            "kind": kind_of(asked).name,
             "run": model["run"],
-            "says": says(model, asked, texts["count"]),
+            "says": f"{texts['count']:,} {kind_of(asked).claimed}: {model['says']}",
             "claims": model["claims"],
             "policy": model["policy"],
             "release_note": note(model),
@@ -92,13 +110,9 @@ def note(model: Json) -> str | None:
     return "; ".join(filter(None, notes)) or None
 
 
-def says(model: Json, asked: SynthesisSpec | None, count: int) -> str:
-    """The claim in a sentence."""
-    if asked is None:
-        of_whom = "redacted texts, of which all that is claimed of a model of them holds"
-    else:
-        of_whom = "texts, of which all that is claimed of their model holds"
-    return f"{count:,} {of_whom}: {model['says']}"
+def kind_of(asked: SynthesisSpec | None) -> Kind:
+    """The kind of texts that a model was asked for; of None those that it has read."""
+    return READ if asked is None else WRITTEN
 
 
 def assumptions(asked: SynthesisSpec | None) -> list[str]:

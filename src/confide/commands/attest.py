@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from confide.commands.release import RELEASED, own_objections, public_files
-from confide.commands.verify import certificate_in, reached, verified
+from confide.commands.verify import certificate_in, pages_beside, reached, verified
 from confide.errors import Failure, InputError
 from confide.files.io import atomic, sha256, write_json
 from confide.output.escaping import say
@@ -111,8 +111,7 @@ def subjects_of(
     roles = {CERTIFICATE: [path.name]} | {
         role: [file["path"] for file in entries] for role, entries in files.items()
     }
-    # what people open instead of the certificate
-    pages = [page for ending in (".md", ".html") if (page := path.with_suffix(ending)).is_file()]
+    pages = pages_beside(path)
     if pages:
         roles[PAGES] = [page.name for page in pages]
     pairs = [(shown.name, sha256(shown)) for shown in (path, *pages)]

@@ -9,7 +9,7 @@ public grid, and the certificate is made again from these.
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections import Counter
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from confide.certify.facts import CONSERVATIVE, UNKNOWN
 from confide.certify.rounding import ROUNDED
 from confide.certify.texts import certificate_of_texts, check_reads_redacted, header
 from confide.commands.verify import CERTIFICATE, certificate_in, reached, read, verify
-from confide.data.redacted_texts import Searched, check_is_read, redacted_texts, searched
+from confide.data.redacted_texts import RedactedTexts
 from confide.dp.ledger import Ledger
 from confide.errors import Failure, InputError
 from confide.files.io import atomic, read_file, sha256, write_json, write_jsonl
@@ -49,7 +49,7 @@ RELEASED = {
 TEXTS = "texts.jsonl"  # what the model was trained on, where that is asked for
 MISSED = "of the secrets that the corpus knows the policy misses some: the texts show these"
 MAY_MISS = "nobody knows that the policy misses no secret: the texts show what it misses"
-# by a public hash of the value
+# which values those are, a public hash of them decides
 MADE_TO_MISS = (
     "the policy is made to miss some, and anybody can tell which (train with gammas: [0])"
 )
@@ -103,11 +103,12 @@ def release(
             raise InputError(message, file=certificate, key=f"files.{name}")
     if adapter:
         check_adapter(parse(CertifySpec, certified["asked"], file=str(certificate)).train.model)
-    found = texts_of(certified, files, certificate) if texts else None
+    redacted = texts_of(certified, files, certificate) if texts else None
     checks = checks_of(certified["run"], public_files(certified["files"]), certificate, study)
     against = [*own_objections(certified), *checks.against, *map(str, checks.changed)]
-    if found is not None:
-        against += against_texts(certified, read_file(files["recall"][0], RecallFile), found)
+    if redacted is not None:
+        measured = read_file(files["recall"][0], RecallFile)
+        against += against_texts(certified, measured, redacted.secrets(ScanSpec().min_length))
     if against and not anyway:
         if len(against) == 1 and against[0].endswith(CAUGHT_ALONE):
             raise Failure(f"{against[0]}; if that is enough: --anyway")
@@ -116,8 +117,8 @@ def release(
     try:
         folder.mkdir(parents=True)
         assemble(certified, files, folder, adapter=adapter, audits=checks.gate, against=against)
-        if found is not None:
-            write_texts(folder, files["redacted"][0], found.texts)
+        if redacted is not None:
+            write_texts(folder, redacted)
         folder.rename(output)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", file=output) from error
@@ -136,16 +137,15 @@ def check_adapter(spec: ModelSpec) -> None:
 
 def texts_of(
     certified: dict[str, Any], files: dict[str, list[Path]], certificate: Path
-) -> Searched:
-    """Search the text that a model was trained on.
+) -> RedactedTexts:
+    """The text that a model was trained on.
 
     InputError unless the certificate is of that text, and of no more.
     """
     check_reads_redacted(certified, certificate)
     (data,) = Ledger.from_file(files["ledger"][0]).events("data")
-    redacted = files["redacted"][0]
-    check_is_read(redacted, data["pools"])
-    return searched(redacted, load_tokenizer(files["tokenizer"][0]), ScanSpec().min_length)
+    tokenizer = load_tokenizer(files["tokenizer"][0])
+    return RedactedTexts(files["redacted"][0], tokenizer, data["pools"])
 
 
 def public_files(files: dict[str, Any]) -> dict[str, list[dict[str, str]]]:
@@ -164,11 +164,12 @@ def own_objections(certified: dict[str, Any]) -> list[str]:
 
 
 def against_texts(
-    certified: dict[str, Any], measured: dict[str, Any], found: Searched
+    certified: dict[str, Any], measured: dict[str, Any], standing: Counter[str]
 ) -> list[str]:
     """What speaks against giving away the text that a model was trained on.
 
-    measured: recall.json, which counts all that the test of neighbours may only sample.
+    measured: recall.json, which counts all that the test of neighbours may only sample. standing:
+    how many secrets stand in the text, by label.
 
     How many secrets stand in the text is printed, and goes no further: it is a count of secrets.
     """
@@ -181,9 +182,9 @@ def against_texts(
         reasons.append(MAY_MISS)
     if certified["asked"]["train"]["data"].get("miss_rate"):
         reasons.append(MADE_TO_MISS)
-    if found.secrets:
-        say(f"  secrets that stand in the texts: {found.secrets.total():,}")
-        reasons.append(STANDING + ", ".join(sorted(found.secrets)))
+    if standing:
+        say(f"  secrets that stand in the texts: {standing.total():,}")
+        reasons.append(STANDING + ", ".join(sorted(standing)))
     return reasons
 
 
@@ -267,22 +268,17 @@ def assemble(
             temporary.write_text(content)
 
 
-def write_texts(folder: Path, redacted: Path, count: int) -> None:
-    """Write the text that a released model was trained on beside it, and a certificate of that.
-
-    `count`: of the texts.
-    """
+def write_texts(folder: Path, texts: RedactedTexts) -> None:
+    """Write the text that a released model was trained on beside it, and a certificate of that."""
     certified = read(folder / CERTIFICATE)
     file = folder / TEXTS
-    tokenizer = load_tokenizer(folder / RELEASED["tokenizer"])
-    texts = enumerate(redacted_texts(redacted, tokenizer), 1)
-    lines: Iterator[Any] = ({"doc": f"redacted-text-{at}", "text": text} for at, text in texts)
-    write_jsonl(file, chain([header(certified, None, count)], lines))
+    lines = ({"doc": f"redacted-text-{at}", "text": text} for at, text in enumerate(texts, 1))
+    write_jsonl(file, chain([header(certified, None, len(texts))], lines))
     stated = certificate_of_texts(
         certified,
         asked=None,
         drawn={},
-        texts={"path": TEXTS, "sha256": sha256(file), "count": count},
+        texts={"path": TEXTS, "sha256": sha256(file), "count": len(texts)},
         certificate=CERTIFICATE,
     )
     write_json(folder / f"{TEXTS}.{CERTIFICATE}", stated)

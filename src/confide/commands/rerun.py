@@ -116,9 +116,9 @@ def rerun(
     with tempfile.TemporaryDirectory(prefix=".rerun-", dir=points.parent) as folder:
         corpora = (corpus, neighbour(corpus, secret, copies_masked=spec.partition.dedup))
         sides = [Path(folder, name) for name in ("first", "second")]
-        key = Path(folder, "fill_key") if spec.partition.fill else None
-        if key is not None:
-            fill_key(output=key)
+        key_file = Path(folder, "fill_key") if spec.partition.fill else None
+        if key_file is not None:
+            fill_key(output=key_file)
         for side, rows in zip(sides, corpora, strict=True):
             side.mkdir()
             write_jsonl(side / "points", (row._asdict() for row in rows))
@@ -132,7 +132,7 @@ def rerun(
                 points=side / "points",
                 public=public,
                 values=values,
-                key=key,
+                key_file=key_file,
                 init=init,
                 init_ledger=init_ledger,
                 noise_seed=seed,
@@ -151,7 +151,7 @@ def chain(
     points: Path,
     public: Path | None,
     values: Path | None,
-    key: Path | None,
+    key_file: Path | None,
     init: Path | None,
     init_ledger: Path | None,
     noise_seed: int,
@@ -181,7 +181,7 @@ def chain(
             original=original,
             redacted=redacted,
             values=values,
-            fill_key=key,
+            fill_key=key_file,
         )
         train(
             seeded,

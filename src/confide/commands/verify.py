@@ -22,6 +22,7 @@ from confide.certify.texts import (
     check_declared,
     check_reads_redacted,
     header,
+    kind_of,
 )
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
@@ -80,9 +81,9 @@ def verify(
         say(f"  not here, so not checked: {', '.join(unreachable)}")
     if key is None:
         say(UNSIGNED)
-        pages = [certificate_file.with_suffix(ending) for ending in (".md", ".html")]
-        if names := [page.name for page in pages if page.is_file()]:
-            say(f"  not checked: {', '.join(names)}, which a signature would cover")
+        names = ", ".join(page.name for page in pages_beside(certificate_file))
+        if names:
+            say(f"  not checked: {names}, which a signature would cover")
     else:
         statement = attestation or certificate_file.with_name(NAME)
         say(*vouched(certificate_file, certified, key=key, attestation=statement, folders=folders))
@@ -102,6 +103,12 @@ def certificate_in(place: Path) -> Path:
     if not is_of_texts(of_texts):
         raise InputError(f"is no certificate of the texts {place.name}", file=of_texts)
     return of_texts
+
+
+def pages_beside(certificate: Path) -> list[Path]:
+    """The pages that say for people what a certificate says."""
+    pages = [certificate.with_suffix(ending) for ending in (".md", ".html")]
+    return [page for page in pages if page.is_file()]
 
 
 def verified(certificate_file: Path, *, key: Path | None = None) -> dict[str, Any]:
@@ -181,13 +188,10 @@ def verified_texts(path: Path, folders: list[Path]) -> list[str]:
     lines = [f"{path}: holds for {texts.name}", f"  {stated['says']}"]
     if stated["release_note"]:
         lines.append(f"  {stated['release_note']}")
-    unseen = "that the model wrote them, which only writing them again shows"
-    if asked is None:
-        unseen = "that the model was trained on them, which only their owner can see"
     return [
         *lines,
         f"  checked: the texts, and {place} with all that it follows from",
-        f"  not checked: {unseen}",
+        f"  not checked: {kind_of(asked).unseen}",
     ]
 
 

@@ -434,7 +434,7 @@ def made_here(path: tuple[str, ...], spec: Any) -> Iterator[Problem]:
 
 def is_made_here(place: str) -> bool:
     """Whether a path leads to what this workflow makes, or anything below it does."""
-    return any(meet(Path(place), Path(folder)) for folder in MADE)
+    return meet(Path(place), *map(Path, MADE))
 
 
 def is_released(place: str) -> bool:

@@ -7,6 +7,7 @@ is not noticed, unless it may be that of the archive which the same reader knows
 import math
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from confide.specs import AuthorsSpec, CorpusSpec, CustomerSimSpec, DialoguesSpec, WikiTextSpec
@@ -33,35 +34,34 @@ def same_text(first: CorpusSpec, second: CorpusSpec) -> bool:
     return not drawn_apart(first, second)
 
 
-def meet(first: Path, second: Path) -> bool:
-    """Whether one path is the other one or lies within it, or a file lies below both, whatever
-    links lead there.
+def meet(path: Path, *others: Path) -> bool:
+    """Whether a path is one of the others, or one lies within the other, or a file lies below both,
+    whatever links lead there.
     """
-    first_real = Path(os.path.realpath(first))
-    second_real = Path(os.path.realpath(second))
-    if first_real.is_relative_to(second_real) or second_real.is_relative_to(first_real):
+    real = Path(os.path.realpath(path))
+    others_real = [Path(os.path.realpath(other)) for other in others]
+    if any(real.is_relative_to(other) or other.is_relative_to(real) for other in others_real):
         return True
-    return not identities(first_real).isdisjoint(identities(second_real))
+    files = set(identities(real))
+    return bool(files) and any(file in files for other in others_real for file in identities(other))
 
 
-def identities(place: Path) -> set[tuple[int, int]]:
+def identities(place: Path) -> Iterator[tuple[int, int]]:
     """Device and number of all files at a path, and of all that links below it lead to."""
-    found: set[tuple[int, int]] = set()
-    seen: set[tuple[int, int]] = set()  # folders
-    waiting = [place]
+    folders: set[tuple[int, int]] = set()
+    waiting = [str(place)]
     while waiting:
         path = waiting.pop()
         try:
-            known = path.stat()
+            known = os.stat(path)
         except OSError:  # a link that leads nowhere
             continue
         identity = known.st_dev, known.st_ino
         if not stat.S_ISDIR(known.st_mode):
-            found.add(identity)
-        elif identity not in seen:
-            seen.add(identity)
-            waiting += path.iterdir()
-    return found
+            yield identity
+        elif identity not in folders:
+            folders.add(identity)
+            waiting += [os.path.join(path, name) for name in os.listdir(path)]
 
 
 def drawn_apart(first: CorpusSpec, second: CorpusSpec) -> bool:

@@ -189,11 +189,11 @@ def fill_of(spec: PartitionSpec, values: Path | None, fill_key: Path | None) -> 
     values: what the stage `found_values` wrote; fill_key: what `fill_key` did. InputError where one
     is there and not asked for, or the other way round.
     """
-    files = {"values": (isinstance(spec.fill, str), values), "fill_key": (spec.fill, fill_key)}
-    for key, (wanted, file) in files.items():
-        if bool(wanted) != (file is not None):
+    wanted = {"values": isinstance(spec.fill, str), "fill_key": bool(spec.fill)}
+    for name, file in (("values", values), ("fill_key", fill_key)):
+        if wanted[name] != (file is not None):
             message = "is not what fill asks for" if file else "is missing, which fill asks for"
-            raise InputError(message, key=key, value=spec.fill)
+            raise InputError(message, key=name, value=spec.fill)
     if fill_key is None:
         return None
     key = key_in(fill_key)

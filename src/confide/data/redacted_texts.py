@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,8 +11,7 @@ from confide.data.vectors import stored
 from confide.errors import InputError
 from confide.files.rows import read_rows
 from confide.scan.search import Searcher
-from confide.scan.secrets import collect
-from confide.scan.variants import length
+from confide.scan.secrets import collect, long_enough
 from confide.text.planted import is_planted
 from confide.text.tokenizer import Tokenizer
 from confide.types import SPLITS, PoolName
@@ -22,43 +20,58 @@ POINTS = "points.jsonl"  # of a dataset, in the folder above that of a partition
 TRAIN = SPLITS.index("train")
 
 
-class Searched(NamedTuple):
-    """How many texts there are, and how many of the corpus's secrets stand in them, by label."""
+class RedactedTexts:
+    """The training points of a partition as the policy leaves them, in their order.
 
-    texts: int
-    secrets: Counter[str]
-
-
-def searched(redacted: Path, tokenizer: Tokenizer, min_length: int) -> Searched:
-    """Search the redacted texts of a partition for the secrets that its corpus marks.
-
-    A policy that finds a secret where it is marked may leave it where it is not, and a value that
-    stands in place of a mask may equal one. Shorter secrets than `min_length` letters and digits
-    are not looked for: they occur by chance.
+    Left out are later copies of a text, of which a mask alone is left, and sentences that were
+    planted for attacks.
     """
-    labels = collect([points_of(redacted)], [])
-    wanted = {index: text for index, text in enumerate(labels) if length(text) >= min_length}
-    count = 0
 
-    def texts() -> Iterator[bytes]:
-        nonlocal count
-        for text in redacted_texts(redacted, tokenizer):
-            count += 1
-            yield f"{text}\n".encode()
+    def __init__(self, redacted: Path, tokenizer: Tokenizer, pools: Mapping[PoolName, int]) -> None:
+        """`redacted`: a view; `pools`: how large these are in the ledger of the model that read it.
 
-    found = {hit.secret for hit in Searcher(wanted).hits(texts())}
-    label_of = list(labels.values())
-    return Searched(count, Counter(label_of[index] for index in found))
+        InputError where the view's are others, for then it is of another partition, or where the
+        points beside it are.
+        """
+        view = stored(redacted, REDACTED, LEARNED)
+        self.tokenizer = tokenizer
+        self.ids = view.whole("ids")
+        self.starts = view.whole("starts")
+        self.points = redacted.resolve().parents[1] / POINTS
+        split = view.whole("split")
+        is_read = split == TRAIN
+        check_pools(redacted, is_read, view.whole("private"), pools)
+        planted = planted_ones(self.points, split, redacted)
+        self.shown = np.flatnonzero(is_read & ~view.whole("copy") & ~planted).tolist()
+
+    def __len__(self) -> int:
+        return len(self.shown)
+
+    def __iter__(self) -> Iterator[str]:
+        for point in self.shown:
+            yield self.tokenizer.decode(self.ids[self.starts[point] : self.starts[point + 1]])
+
+    def secrets(self, min_length: int) -> Counter[str]:
+        """How many of the secrets that the corpus marks stand in the texts, by label.
+
+        A policy that finds a secret where it is marked may leave it where it is not, and a value
+        that stands in place of a mask may equal one. Shorter ones than `min_length` are not looked
+        for.
+        """
+        labels = collect([self.points], [])
+        searcher = Searcher(long_enough(labels, min_length))
+        found = {hit.secret for hit in searcher.hits(f"{text}\n".encode() for text in self)}
+        label_of = list(labels.values())
+        return Counter(label_of[index] for index in found)
 
 
-def check_is_read(redacted: Path, pools: Mapping[PoolName, int]) -> None:
-    """InputError unless a redacted view has pools of these sizes, which a ledger names.
+def check_pools(
+    redacted: Path, is_read: np.ndarray, private: np.ndarray, pools: Mapping[PoolName, int]
+) -> None:
+    """InputError unless the pools of a view have these sizes.
 
-    It is of another partition else, of which a model's certificate says nothing.
+    is_read and private (N,): points of the train split, and private ones.
     """
-    view = stored(redacted, REDACTED, LEARNED)
-    is_read = view.whole("split") == TRAIN
-    private = view.whole("private")
     found: dict[PoolName, np.ndarray] = {
         "all": is_read,
         "public": is_read & ~private,
@@ -70,29 +83,13 @@ def check_is_read(redacted: Path, pools: Mapping[PoolName, int]) -> None:
             raise InputError(message, file=redacted)
 
 
-def points_of(redacted: Path) -> Path:
-    """The points that a redacted view is of."""
-    return redacted.resolve().parents[1] / POINTS
-
-
-def redacted_texts(redacted: Path, tokenizer: Tokenizer) -> Iterator[str]:
-    """The training points of a partition as the policy leaves them, in their order.
-
-    Left out are later copies of a text, of which a mask alone is left, and sentences that were
-    planted for attacks. InputError where the points beside the partition are others.
-    """
-    view = stored(redacted, REDACTED, LEARNED)
-    ids = view.whole("ids")
-    starts = view.whole("starts")
-    split = view.whole("split")
-    is_read = (split == TRAIN) & ~view.whole("copy")
-    points = points_of(redacted)
-    planted = np.zeros(len(split), bool)
-    numbers = []
-    for place, (doc, name) in enumerate(read_rows(points, "doc", "split")):
-        planted[place : place + 1] = is_planted(doc)
-        numbers.append(SPLITS.index(name))
-    if not np.array_equal(numbers, split):
+def planted_ones(points: Path, split: np.ndarray, redacted: Path) -> np.ndarray:
+    """(N,) bool: the points that the tool planted; InputError unless their splits are `split`."""
+    planted = []
+    splits = []
+    for doc, name in read_rows(points, "doc", "split"):
+        planted.append(is_planted(doc))
+        splits.append(SPLITS.index(name))
+    if not np.array_equal(splits, split):
         raise InputError(f"has other points than {redacted.name}", file=points)
-    for point in np.flatnonzero(is_read & ~planted).tolist():
-        yield tokenizer.decode(ids[starts[point] : starts[point + 1]])
+    return np.array(planted, bool)

@@ -9,8 +9,9 @@ chooses a text.
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from heapq import nsmallest
 from pathlib import Path
 from typing import NamedTuple
@@ -48,15 +49,13 @@ class Text(NamedTuple):
 
         A mark of a person has at least one such word, and no word has two marks.
         """
-        words = len(self.words_left())
+        words = len(self.words_left)
         return words if most is None else min(most, words)
 
-    def words_left(self) -> list[tuple[int, int]]:
+    @property
+    def words_left(self) -> tuple[tuple[int, int], ...]:
         """Where words stand that are not masked."""
-        masked = hidden(self.text, self.found)
-        return [
-            (start, end) for start, end in words_of(self.text) if not covered(start, end, masked)
-        ]
+        return _words_left(self.text, self.found)
 
     def runs(self, label: str) -> list[list[int]]:
         """Numbers of the spans of a label, or of ANY, in runs without a word between that is left.
@@ -66,11 +65,10 @@ class Text(NamedTuple):
         """
         numbers = [at for at, mark in enumerate(self.found) if label in (mark[2], ANY)]
         numbers.sort(key=lambda number: self.found[number][:2])
-        left = self.words_left() if len(numbers) > 1 else []
         runs: list[list[int]] = []
         end = 0
         for number in numbers:
-            if runs and not is_between(left, end, self.found[number][0]):
+            if runs and not is_between(self.words_left, end, self.found[number][0]):
                 runs[-1].append(number)
             else:
                 runs.append([number])
@@ -206,7 +204,13 @@ def quotas(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     return quota
 
 
-def is_between(words: list[tuple[int, int]], first: int, last: int) -> bool:
+@lru_cache(maxsize=1)  # of a text that is counted, which is asked for its words again and again
+def _words_left(text: str, found: tuple[Mark, ...]) -> tuple[tuple[int, int], ...]:
+    masked = hidden(text, found)
+    return tuple(word for word in words_of(text) if not covered(*word, masked))
+
+
+def is_between(words: Iterable[tuple[int, int]], first: int, last: int) -> bool:
     """Whether any of these words has a character from first to last."""
     return any(start < last and end > first for start, end in words)
 

@@ -96,13 +96,12 @@ def touched(text: Text, spans: Sequence[Mark], missed: Sequence[Mark]) -> bool:
 
     Then the policy has found a part of a secret, of which the rest can be read.
     """
-    left = text.words_left()
-    for start, end, _ in spans:
-        for first, last, _ in missed:
-            overlap = first < end and start < last
-            if overlap or not is_between(left, min(end, last), max(start, first)):
-                return True
-    return False
+    return any(
+        (first < end and start < last)
+        or not is_between(text.words_left, min(end, last), max(start, first))
+        for start, end, _ in spans
+        for first, last, _ in missed
+    )
 
 
 def either(rates: list[Rates]) -> Rates:

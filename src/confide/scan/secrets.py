@@ -11,6 +11,7 @@ from typing import Any
 from confide.errors import InputError
 from confide.files.io import read_json
 from confide.files.rows import read_rows
+from confide.scan.variants import length
 
 # lists of strings, or of objects with the key "secret" or "text"
 PLANTED = ("secrets", "controls", "canaries")
@@ -26,6 +27,13 @@ def collect(points: list[Path], canaries: list[Path]) -> dict[str, str]:
         for text, label in planted(read_json(path), ""):
             labels.setdefault(text, label)
     return labels
+
+
+def long_enough(labels: dict[str, str], min_length: int) -> dict[int, str]:
+    """The secrets that are looked for, by index: shorter ones, in letters and digits, occur by
+    chance.
+    """
+    return {index: text for index, text in enumerate(labels) if length(text) >= min_length}
 
 
 def marked(labels: dict[str, str], canaries: list[Path]) -> int:

@@ -80,9 +80,7 @@ def take_audits(collected: Evidence, run: str, weights: str, study: Path) -> Non
     folder = study.resolve().parent.parent / "runs" / run
     for path in sorted(folder.glob("*.json")):
         value = read_json(path)
-        if not isinstance(value, dict) or "attack" not in value:
-            continue
-        if value["attack"] not in AUDITING:
+        if not isinstance(value, dict) or value.get("attack") not in AUDITING:
             continue
         if value.get("run") != run:
             message = f"belongs to another model than {run}"

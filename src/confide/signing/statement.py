@@ -21,7 +21,7 @@ STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:confide:certificate:v1"
 # the role of the certificate itself; files that it names have the names that it gives them
 CERTIFICATE = "certificate"
-PAGES = "pages"  # of the certificate, for people
+PAGES = "pages"  # which people open instead of it
 AUDITS = "audits"
 GATE = "gate"
 SCAN = "scan"

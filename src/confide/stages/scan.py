@@ -23,8 +23,7 @@ from confide.output.escaping import warn
 from confide.report.pages import search as pages
 from confide.scan.containers import files_of, searchable, streams
 from confide.scan.search import Searcher
-from confide.scan.secrets import collect, marked, texts
-from confide.scan.variants import length
+from confide.scan.secrets import collect, long_enough, marked, texts
 from confide.specs import ScanSpec
 
 # How a secret stands in public text that makes it no secret.
@@ -57,7 +56,7 @@ def scan(
     Guarantees: no text of a secret is written or printed; what cannot be searched is an InputError.
     """
     labels = collect(points, canaries)
-    wanted = {index: text for index, text in enumerate(labels) if length(text) >= spec.min_length}
+    wanted = long_enough(labels, spec.min_length)
     searcher = Searcher(wanted)
     known = {hit.secret for hit in searcher.hits(texts(public)) if hit.kind in PLAIN}
     label_of = list(labels.values())
