@@ -160,6 +160,12 @@ def test_what_holds_for_caught_secrets_alone_says_so():
     )
 
 
+def test_a_bound_by_hand_is_said_to_be_of_what_was_found_or_marked():
+    by_hand = MEASURED._replace(secrets=0, gamma=None)
+    reasons = advise([REDACTED], [by_hand], SECRET).reasons
+    assert "2.00% of the secrets of any label found or marked, by what a person" in reasons[1]
+
+
 def test_what_holds_for_caught_secrets_alone_is_not_recommended_where_nobody_knows_what_is_caught():
     found = advise([SELECTIVE, REDACTED, NOTHING], [UNKNOWN], SECRET)
     assert found.best is None and "nobody can say what the policy misses" in found.reasons[0]

@@ -131,6 +131,18 @@ def test_a_review_in_a_terminal_is_saved_and_gone_on_with(project, monkeypatch, 
     assert all(one is not None for one in changed["marks"])
 
 
+def test_what_a_review_cannot_count_is_never_dropped_in_silence(
+    project, monkeypatch, capsys, tmp_path
+):
+    flags = ("--dataset", project, "--size", "10", "--labels", "name", "--most", "1")
+    status, said = typed(monkeypatch, capsys, ["N", "N1", "N2", "", ":quit"], *flags)
+    assert status == 0
+    for number in (3, 2):  # places of "N", of which none is marked, and N2 beside N1
+        assert said.count(f"! has {number} missed secrets, more than `most`") == 1
+    review = load(tmp_path / "data/own/reviews" / f"{project}.json")
+    assert len(review.marks[0].missed) == 1
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

@@ -46,7 +46,8 @@ class Wish(NamedTuple):
 class Policies(NamedTuple):
     """A dataset's two policies, and what was measured of them on the corpus's own secrets.
 
-    It is None where the corpus names none. Rates are of the label of secrets that fares worst.
+    It is None where the corpus names none. Rates are of the label of secrets that fares worst; a
+    review by hand gives bounds alone.
     """
 
     dataset: str
@@ -68,6 +69,13 @@ class Policies(NamedTuple):
         if self.gamma_upper is None:
             return UNKNOWN
         return NO_BOUND if self.gamma_upper >= 1 else None
+
+    @property
+    def of_which(self) -> str:
+        """The secrets of which the bounds hold, and by what they were measured."""
+        if self.gamma is None:
+            return "the secrets of any label found or marked, by what a person marked"
+        return f"the secrets of any label, by {self.secrets:,} tested"
 
 
 class Option(NamedTuple):
@@ -279,8 +287,7 @@ def why(best: Option, covered: Cover, policies: Policies, wish: Wish) -> list[st
     if covered == "if":
         fails = "how often it does not is unknown"
         if policies.delta2_upper is not None:
-            share = f"{policies.delta2_upper:.2%} of the secrets of any label"
-            fails = f"it does not for at most {share}"
+            fails = f"it does not for at most {policies.delta2_upper:.2%} of {policies.of_which}"
         where = f"the conservative policy {policies.conservative} fires on every point"
         remedy = "the policy `everything` in its place removes this condition"
         lines.append(f"only if {where} of a missed secret: {fails}; {remedy}")
@@ -307,9 +314,8 @@ def missing(policies: Policies) -> str:
     if policies.unknown is not None:
         unknown = f"and how many these are is {policies.unknown}"
         return f"one that it misses has epsilon = infinity, {unknown}"
-    share = f"at most {policies.gamma_upper:.2%} of the secrets of any label"
-    tested = f"by {policies.secrets:,} tested"
-    return f"one that it misses has epsilon = infinity: {share}, {tested}"
+    share = f"at most {policies.gamma_upper:.2%} of {policies.of_which}"
+    return f"one that it misses has epsilon = infinity: {share}"
 
 
 def utility(best: Option) -> str:

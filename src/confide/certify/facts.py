@@ -196,9 +196,12 @@ class Facts:
 
     @property
     def bound_words(self) -> str:
-        """What stands behind gamma's bound."""
+        """What stands behind gamma's bound. A sample may show nothing of a label that fares worse
+        than all that it shows.
+        """
         sure = f"{self.confidence:.0%}, together with all other bounds"
-        return f"gamma of the worst label at its upper bound ({sure}){self.rests_on}"
+        seen = " found or marked" if self.by_hand else ""
+        return f"gamma of the worst label{seen} at its upper bound ({sure}){self.rests_on}"
 
     @property
     def rests_on(self) -> str:

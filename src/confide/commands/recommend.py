@@ -381,8 +381,8 @@ def described(policies: Policies) -> str:
     if policies.unknown is not None:
         return f"{head}. How many secrets the policy misses is {policies.unknown} (worst: {label})."
     if policies.gamma is None:
-        bound = f"{policies.gamma_upper:.2%} of the secrets of any kind"
-        return f"{head}. By what a person marked, the policy misses at most {bound} (95 %)."
+        bound = f"{policies.gamma_upper:.2%} of {policies.of_which}"
+        return f"{head}. The policy misses at most {bound} (95 %)."
     misses = (
         f"misses {policies.gamma:.2%} of the secrets that it finds worst ({label}; "
         f"{policies.secrets:,} of all labels tested), "

@@ -126,7 +126,10 @@ def problem_of(text: Text, marks: Marks, review: Review) -> str | None:
     ):
         return "vain names no span, or one twice"
     if review.most is not None and len(marks.missed) > review.most:
-        return f"has {len(marks.missed)} missed secrets, more than `most` says of any text"
+        return (
+            f"has {len(marks.missed)} missed secrets, more than `most` says of any text: "
+            "a new review with a larger --most can count them"
+        )
     end_before = 0
     for start, end, label in marks.missed:
         if label not in review.labels:

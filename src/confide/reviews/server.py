@@ -58,7 +58,7 @@ def answer(session: Session, request: Request) -> dict[str, Any]:
     session.text(index)  # whether there is one
     problem = None
     if request.do == "add":
-        problem = session.add(index, request.start, request.end, request.label)
+        problem = session.add(index, [(request.start, request.end)], request.label)
     elif request.do == "remove":
         problem = session.remove(index, request.start, request.end)
     elif request.do == "vain":

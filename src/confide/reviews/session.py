@@ -1,5 +1,6 @@
 """A review while it is made: what the page and the terminal do to it. Each change is saved."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,10 +37,14 @@ class Session:
         """Marks of a text, saved or not; none yet are no marks."""
         return self.drafts.get(index) or self.review.marks[index] or Marks()
 
-    def add(self, index: int, start: int, end: int, label: str) -> str | None:
-        """Mark a part of a text as missed; what is wrong with that, if anything is."""
+    def add(self, index: int, parts: Iterable[tuple[int, int]], label: str) -> str | None:
+        """Mark parts of a text as missed, all of them or none; what is wrong with that, if
+        anything is.
+        """
         text = self.text(index)
-        now = marked(text, self.marks(index), start, end, label)
+        now = self.marks(index)
+        for start, end in parts:
+            now = marked(text, now, start, end, label)
         if now == self.marks(index):
             return "no word there that is not masked already"
         return self._change(index, now)
@@ -128,14 +133,12 @@ def missed_strings(session: Session, index: int, words: str, label: str) -> str 
     For those who type what was missed: whoever missed one place of it missed all.
     """
     text = session.text(index).text
+    parts = []
     start = text.find(words) if words else -1
-    if start < 0:
-        return "the text does not hold that"
-    problem = None
     while start >= 0:
-        problem = session.add(index, start, start + len(words), label) or problem
+        parts.append((start, start + len(words)))
         start = text.find(words, start + len(words))
-    return problem if not session.marks(index).missed else None
+    return session.add(index, parts, label) if parts else "the text does not hold that"
 
 
 def spans_shown(text: Text, marks: Marks) -> list[Mark]:

@@ -123,7 +123,7 @@ def rate(
     if not prompts:
         return None
     dialogues = [prompt.dialogue for prompt in prompts]
-    return share(flags[chosen], dialogues, [prompt.text for prompt in prompts], spec.confidence)
+    return share(flags[chosen], dialogues, spec.confidence)
 
 
 def real(
@@ -138,7 +138,7 @@ def real(
     cut = [tokenizer.decode(tokenizer.encode(utterance.text)[:most]) for utterance in said]
     dialogues = [utterance.dialogue for utterance in said]
     return {
-        name: share(flags, dialogues, range(len(said)), spec.confidence) if said else None
+        name: share(flags, dialogues, spec.confidence) if said else None
         for name, flags in verdicts(spec, target, texts.secrets[target], cut).items()
     }
 

@@ -2,7 +2,10 @@
 
 A share: Clopper and Pearson's interval at the effective sample size, the size of a simple random
 sample whose share varies as much, adjusted for the few clusters that the variance is estimated from
-(Korn and Graubard 1998). A ratio: the score interval of Koopman 1984 at the two effective sizes; it
+(Korn and Graubard 1998). Where fewer than five clusters have a flagged text, or fewer than five
+have one that is not, that variance is as good as unknown, and each cluster counts as one text at
+most: without this rule, intervals of 95 % covered rates of ten clusters 80 to 95 % of the time. A
+ratio: the score interval of Koopman 1984 at the two effective sizes; it
 needs no continuity correction, and its ends are 0 and infinity where a count is 0.
 """
 
@@ -16,6 +19,7 @@ from confide.dp.accounting.bounds import clopper_pearson
 
 WIDEST = 200.0  # |log| of a ratio: no interval of counts reaches it
 CONFIDENCE = 0.95  # of the intervals of attacks whose specification names none
+TELLING = 5  # clusters with a flagged text, and without: of fewer no variance is believed
 STEPS = 80  # halvings of the interval in which an end lies
 
 
@@ -33,51 +37,49 @@ class Share(NamedTuple):
 def share(
     flags: Sequence[bool] | np.ndarray,
     clusters: Sequence[object],
-    units: Sequence[object],
     confidence: float,
 ) -> Share:
-    """Share of flagged texts (n,), n > 0, in clusters (n,), which are drawn independently.
-
-    `units` (n,): within a cluster, what texts have in common. Where no variance is to be seen, as
-    all are flagged or none is, each unit counts as one text; of a single cluster nothing follows
-    for others, so that it counts as one.
-    """
+    """Share of flagged texts (n,), n > 0, in clusters (n,), which are drawn independently."""
     n = len(flags)
     marks = np.asarray(flags, dtype=float)
     rate = marks.mean()
-    effective = _effective(marks, list(clusters), len(set(units)), confidence)
+    effective = _effective(marks, list(clusters), confidence)
     tail = (1 + confidence) / 2
     low = 1 - clopper_pearson((1 - rate) * effective, effective, tail)
     high = clopper_pearson(rate * effective, effective, tail)
     return Share(int(marks.sum()), n=n, effective=effective, rate=float(rate), low=low, high=high)
 
 
-def _effective(marks: np.ndarray, clusters: list[object], units: int, confidence: float) -> float:
-    """Effective sample size of marks (n,), at most n."""
+def _effective(marks: np.ndarray, clusters: list[object], confidence: float) -> float:
+    """Effective sample size of marks (n,), at most n; at most the number of clusters where few of
+    them show that anything varies.
+    """
     from scipy.special import stdtrit
 
-    n = len(marks)
-    rate = marks.mean()
-    count = len(set(clusters))
-    if count == 1:
-        return 1.0
-    if rate in (0, 1):
-        return float(units)
     number: dict[object, int] = {}
     places = [number.setdefault(cluster, len(number)) for cluster in clusters]
-    rest = np.bincount(places, marks - rate)  # beyond what sizes let expect
+    n = len(marks)
+    count = len(number)
+    sizes = np.bincount(places)
+    flagged = np.bincount(places, marks)
+    telling = min((flagged > 0).sum(), (flagged < sizes).sum())
+    if count == 1 or telling == 0:
+        return float(count)
+    rate = marks.mean()
+    rest = flagged - rate * sizes  # beyond what sizes let expect
     variance = count / (count - 1) * (rest**2).sum() / n**2
     tail = (1 + confidence) / 2
     few = (stdtrit(n - 1, tail) / stdtrit(count - 1, tail)) ** 2
     independent = rate * (1 - rate) / variance if variance > 0 else n
-    return float(min(n, independent) * few)
+    effective = float(min(n, independent) * few)
+    return effective if telling >= TELLING else min(effective, float(count))
 
 
 def rated(
     name: str, flags: Sequence[bool] | np.ndarray, clusters: Sequence[object]
 ) -> dict[str, float]:
-    """A share of texts, each a unit of its own, as metrics with the usual confidence."""
-    of = share(flags, clusters, range(len(flags)), CONFIDENCE)
+    """A share of texts as metrics with the usual confidence."""
+    of = share(flags, clusters, CONFIDENCE)
     return {name: of.rate, f"{name}_low": of.low, f"{name}_high": of.high}
 
 

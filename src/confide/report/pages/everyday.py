@@ -93,7 +93,7 @@ ASSUMED = dict(
     )
 )
 LETTERS = {
-    r"gamma of the worst label at its upper bound": (
+    r"gamma of the worst label(?: found or marked)? at its upper bound": (
         "the policy misses no larger share of the secrets than its upper bound"
     ),
     r"\bdelta2 at its bound\b": "the share that both policies miss is at most",
