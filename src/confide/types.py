@@ -150,6 +150,11 @@ class Step:
     weighing: WeighingName = "none"
     noise_scale: float = 1.0  # of its noise multiplier; only such noise has another
 
+    @property
+    def tells_apart(self) -> bool:
+        """Whether it tells public tokens from private ones."""
+        return self.tokens in ("public", "private")
+
 
 UNNAMED = "0" * 64  # a sequence of correlated noise that was not drawn yet
 

@@ -12,11 +12,11 @@ from jinja2 import Environment
 
 from confide.config.params import load as load_params
 from confide.config.studies import summary as summary_of
+from confide.output.rounding import rounded_up
 from confide.provenance.records import check_opening
 from confide.report.figures.glance import glance
 from confide.report.pages.needs import choose
 from confide.report.pages.numbers import best_epsilon, numbers
-from confide.report.pages.opening import rounded_up
 from confide.report.pages.summary import models_of, page
 from confide.report.verdicts.claims import CLAIMS
 from confide.specs import SummarySpec

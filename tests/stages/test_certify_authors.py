@@ -165,6 +165,10 @@ def test_groups_are_of_authors(tmp_path, monkeypatch, counts, authors):
         ([*METHODS["crt"], *AUTHORS], "some noise hides points and some hides authors"),
         (by_author(METHODS["selective"]), "tokens of a point were told apart"),
         ([*AUTHORS, METHODS["selective_noise"][-1]], "some noise"),
+        *(
+            ([*METHODS[other], *METHODS["selective"]], "some did not, and nothing here composes")
+            for other in ("redacted", "dpsgd", "crt")
+        ),
     ],
 )
 def test_units_that_do_not_compose_leave_nothing_to_claim(tmp_path, releases, reason):

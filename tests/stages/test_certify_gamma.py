@@ -3,6 +3,7 @@ alone.
 """
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -234,6 +235,23 @@ def test_a_copy_that_exact_updates_read_is_not_bounded(tmp_path):
         claims["secret_caught_literal"]["epsilon"] == claims["bayesian_literal"]["epsilon"] == "inf"
     )
     assert "without bound" in value["says"].split("Masking one occurrence")[1]
+
+
+@pytest.mark.parametrize("method", ["redacted", "crt", "dpsgd", "selective"])
+def test_the_words_are_no_stronger_than_the_claims(tmp_path, method):
+    """Each stands with its condition, and numbers are rounded up."""
+    privacy = {"noise_multiplier": 2.0, "delta": 1.049e-5}
+    value, claims = certificate(tmp_path, METHODS[method], **ASKED[method] | {"privacy": privacy})
+    for name in ("record_replace_one_pld", "secret_caught", "secret_missed"):
+        assert f"(if: {claims[name]['condition']})" in value["says"]
+        told = re.search(r"at most (\S+) at delta = (\S+)\.$", claims[name]["sentence"])
+        assert (told is None) is (number(claims[name]) == math.inf)
+        if told is not None:
+            assert float(told[1]) >= number(claims[name]) and told[2] == "1.05e-5"
+    # of tokens that are told apart, a mask in their place may change those that are public
+    by_token = "changing the tokens of a secret that the policy catches" in value["says"]
+    assert by_token is (method == "selective")
+    assert ("masking a secret that" in value["says"]) is not by_token
 
 
 @pytest.mark.parametrize(

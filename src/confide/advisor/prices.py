@@ -13,7 +13,7 @@ from confide.certify.certificate import facts_of
 from confide.certify.claims import bayesian_epsilon, spent, spent_on_secret
 from confide.certify.facts import Facts
 from confide.certify.literal import price_of, records_changed
-from confide.dp.accounting.price import group, rounded_up
+from confide.dp.accounting.price import group, or_infinity
 from confide.errors import InputError
 from confide.specs import CertifySpec, PrivacySpec, TrainSpec
 from confide.train.planning import enumerate_steps, noise_for, planned
@@ -86,7 +86,7 @@ def several(facts: Facts, wish: Wish) -> dict[int, float]:
         return {}
     most = facts.points_after if facts.dedup else facts.points_before
     sizes = EXAMPLES if most is None else (most,)
-    return {size: rounded_up(group(releases, wish.delta, size)[0]) for size in sizes if size > 1}
+    return {size: or_infinity(group(releases, wish.delta, size)[0]) for size in sizes if size > 1}
 
 
 def with_wish(spec: CertifySpec, method: str, dedup: bool, wish: Wish) -> CertifySpec:

@@ -21,7 +21,7 @@ from confide.certify.author_claims import author_claims
 from confide.certify.chunk_claims import chunk_claims
 from confide.certify.claim_curves import claim_curves
 from confide.certify.claims import Claim, all_claims, epoch_claims, headline
-from confide.certify.facts import COPIES_KEPT, UNKNOWN, Facts
+from confide.certify.facts import TOKENS, UNKNOWN, Facts
 from confide.certify.findings import check_findings
 from confide.certify.literal_claims import literal_claims
 from confide.certify.review import check_review, words_of
@@ -33,6 +33,7 @@ from confide.errors import InputError
 from confide.files.io import number, read_file, sha256
 from confide.files.jsons import JsonObject
 from confide.methods import METHODS
+from confide.output.rounding import rounded_up
 from confide.provenance.terms import PARTITION, TEXT
 from confide.specs import CertifySpec, PrivacySpec
 from confide.specs.data import USUAL
@@ -668,23 +669,11 @@ def in_words(claims: Sequence[Claim], *, known: bool, by_hand: Sequence[str] = (
     )
     alone = by_name.get("secret_caught_literal")
     everywhere = " in all copies of its text" if alone else ""
-    kept = f" (if: {COPIES_KEPT})" if COPIES_KEPT in record["condition"] else ""
-
-    def odds(claim: Claim) -> str:
-        if claim["epsilon"] == float("inf"):
-            return "may change the odds of any outcome without bound (epsilon = infinity)"
-        if claim["epsilon"] == 0:
-            return "changes nothing at all (epsilon = 0)"
-        factor = f"{math.exp(min(claim['epsilon'], 700)):.3g}"
-        return (
-            f"changes the odds of any outcome by at most a factor of {factor}, "
-            f"but for a probability of {claim['delta']:.2g}"
-        )
-
+    # where tokens are told apart, a mask in their place may change what is public
+    changing = "changing the tokens of" if caught["unit"] == TOKENS else "masking"
     text = (
-        f"Replacing {record['unit']} {odds(record)}{kept}; masking a secret that the policy "
-        f"catches{everywhere} {odds(caught)}, "
-        f"one that it misses {odds(missed)} (if: {missed['condition']})."
+        f"Replacing {record['unit']} {odds(record)}; {changing} a secret that the policy "
+        f"catches{everywhere} {odds(caught)}, one that it misses {odds(missed)}."
     )
     if alone and alone["epsilon"] != caught["epsilon"]:
         text += (
@@ -694,6 +683,27 @@ def in_words(claims: Sequence[Claim], *, known: bool, by_hand: Sequence[str] = (
     if not known:
         return f"{text} How many secrets the policy catches is {UNKNOWN}."
     return f"{text} How many it misses was marked by hand." if by_hand else text
+
+
+def odds(claim: Claim) -> str:
+    """What a claim says of the odds of any outcome, and on which condition."""
+    if claim["epsilon"] == math.inf:
+        said = "may change the odds of any outcome without bound (epsilon = infinity)"
+    elif claim["epsilon"] == 0:
+        said = "changes nothing at all (epsilon = 0)"
+    else:
+        said = (
+            "changes the odds of any outcome by at most a factor of "
+            f"{factor_of(claim['epsilon'])}, "
+            f"but for a probability of {rounded_up(claim['delta'], 3)}"
+        )
+    return f"{said} (if: {claim['condition']})"
+
+
+def factor_of(epsilon: float) -> str:
+    """By how much the odds may change at most."""
+    most = 700.0  # what a float can hold
+    return rounded_up(math.exp(epsilon), 3) if epsilon < most else f"e^{rounded_up(epsilon)}"
 
 
 def finite(value: Any) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from confide.certify.claims import Claim, claim, record_conditions
 from confide.certify.facts import Facts
-from confide.dp.accounting.price import group, rounded_up
+from confide.dp.accounting.price import group, or_infinity
 
 SHIFTS = "none can help: another number of tokens shifts every chunk behind it"
 OTHER_LENGTH = (
@@ -35,7 +35,7 @@ def chunk_claims(facts: Facts) -> Iterator[Claim]:
     way = "an exact update read it"
     if reached is not None:
         epsilon, way = group(reached, facts.delta, most)
-    epsilon = rounded_up(epsilon)
+    epsilon = or_infinity(epsilon)
     chunks = f"in at most {most} chunks"
     unit = f"{facts.one_point}, {chunks}, in a pool that is only trained on with noise"
     conditions = record_conditions(facts, epsilon)

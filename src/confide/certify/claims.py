@@ -28,10 +28,11 @@ from confide.dp.accounting.price import (
     agree,
     group,
     mechanisms_of,
-    rounded_up,
+    or_infinity,
     solve,
 )
 from confide.files.jsons import JsonObject
+from confide.output.rounding import rounded_up
 from confide.types import AnyRelease
 
 RELATIONS: tuple[Relation, ...] = ("add_or_remove", "replace_one")
@@ -71,9 +72,10 @@ def claim(
     conversion: str = "none",
 ) -> Claim:
     """One claim, at the delta of the facts unless another is given."""
-    epsilon = rounded_up(epsilon)
+    epsilon = or_infinity(epsilon)
     delta = facts.delta if delta is None else delta
-    shown = "unbounded (epsilon = infinity)" if epsilon == math.inf else f"at most {epsilon:.4g}"
+    finite = f"at most {rounded_up(epsilon)}"
+    shown = "unbounded (epsilon = infinity)" if epsilon == math.inf else finite
     return {
         "name": name,
         "unit": unit,
@@ -83,7 +85,7 @@ def claim(
         "accountant": accountant,
         "conversion": conversion,
         "condition": "; ".join(conditions) or "none",
-        "sentence": f"{says}: epsilon is {shown} at delta = {delta:.3g}.",
+        "sentence": f"{says}: epsilon is {shown} at delta = {rounded_up(delta, 3)}.",
     }
 
 
@@ -96,7 +98,7 @@ def spent(
     if releases is None:
         return lambda _: math.inf
     bound = Bound(pld_curve(mechanisms_of(releases), relation, interval=interval))
-    return lambda delta: rounded_up(solve(bound, delta))
+    return lambda delta: or_infinity(solve(bound, delta))
 
 
 def spent_on_secret(
@@ -108,7 +110,7 @@ def spent_on_secret(
     """Epsilon of one secret as a function of delta: of all the records that it may lie in."""
     if releases is None or facts.pieces == 1:
         return spent(releases, relation, interval)
-    return lambda delta: rounded_up(group(releases, delta, facts.pieces, relation)[0])
+    return lambda delta: or_infinity(group(releases, delta, facts.pieces, relation)[0])
 
 
 def all_claims(facts: Facts) -> list[Claim]:
@@ -140,7 +142,7 @@ def record_claims(facts: Facts) -> Iterator[Claim]:
         if reached is not None:
             prices = agree(reached, facts.delta, relation)
         for accountant, price in prices.items():
-            epsilon = rounded_up(price)
+            epsilon = or_infinity(price)
             yield claim(
                 facts,
                 f"record_{relation}_{accountant}",
@@ -242,7 +244,7 @@ def bayesian_claims(facts: Facts) -> Iterator[Claim]:
     amplifies = not facts.price.caught_alone
     measured = ""
     if facts.gamma is not None:
-        measured = f"gamma as measured ({facts.gamma:.3g}), of the worst label"
+        measured = f"gamma as measured ({rounded_up(facts.gamma, 3)}), of the worst label"
     for name, gamma, origin in (
         ("bayesian", facts.gamma, measured),
         ("bayesian_upper", facts.gamma_upper, facts.bound_words),
@@ -271,7 +273,7 @@ def bayesian_claims(facts: Facts) -> Iterator[Claim]:
     if facts.conditional and (facts.gamma_upper is not None or not facts.needs_gamma):
         delta2 = 1.0 if facts.delta2_upper is None else facts.delta2_upper
         together = f"both hold at once with {facts.confidence:.0%}"
-        origin = f"{facts.bound_words}, delta2 at its bound {delta2:.3g}: {together}"
+        origin = f"{facts.bound_words}, delta2 at its bound {rounded_up(delta2, 3)}: {together}"
         name = "bayesian_unconditional"
         yield bayesian_claim(facts, name, facts.gamma_upper, at, origin, delta2=delta2)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from confide.certify.confidentiality import amplified_by_parts
 from confide.certify.facts import Facts
-from confide.dp.accounting.price import group, rounded_up
+from confide.dp.accounting.price import group, or_infinity
 
 
 def records_changed(facts: Facts, *, caught: bool) -> int:
@@ -30,7 +30,7 @@ def price_of(facts: Facts, records: int) -> Callable[[float], float]:
     reached = facts.price.record
     if reached is None or facts.packing is not None:
         return lambda _: math.inf
-    return lambda delta: rounded_up(group(reached, delta, records)[0])
+    return lambda delta: or_infinity(group(reached, delta, records)[0])
 
 
 def literal_epsilon(facts: Facts, *, measured: bool) -> float:
@@ -54,4 +54,4 @@ def literal_epsilon(facts: Facts, *, measured: bool) -> float:
     alone = price_of(facts, records_changed(facts, caught=True))
     shares = ((gamma - doubled, alone), (doubled, several))
     parts = [(share, at(facts.delta / gamma)) for share, at in shares if share > 0]
-    return rounded_up(amplified_by_parts(parts))
+    return or_infinity(amplified_by_parts(parts))

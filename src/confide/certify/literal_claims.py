@@ -11,6 +11,7 @@ from confide.certify.claims import Claim, claim, record_unit
 from confide.certify.facts import IN_ITS_POOL, ONE_ALONE, STABLE, Facts
 from confide.certify.literal import literal_epsilon, price_of, records_changed
 from confide.dp.accounting.price import group
+from confide.output.rounding import rounded_up
 
 REPLACED = 3  # records that may change where one is replaced in the raw text
 COMES_BACK = (
@@ -78,7 +79,7 @@ def random_claims(facts: Facts) -> Iterator[Claim]:
         if facts.needs_gamma:
             if gamma is None:
                 continue
-            share = f"a share of {gamma:.3g} leaves a trace, {origin}"
+            share = f"a share of {rounded_up(gamma, 3)} leaves a trace, {origin}"
         epsilon = literal_epsilon(facts, measured=measured)
         conditions = [ONE_ALONE, *facts.cut, *facts.conservative_condition]
         conditions += [STABLE, facts.sampled]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from confide.dp.accounting.curves import Relation
-from confide.dp.accounting.price import agree, epsilon, price, rounded_up
+from confide.dp.accounting.price import agree, epsilon, or_infinity, price
 from confide.dp.ledger import Ledger, noise_drawn_twice
 from confide.errors import InputError
 from confide.types import AnyRelease
@@ -77,7 +77,7 @@ class Model:
         claim = self.stated(name)
         if self.history is None or claim.epsilon == math.inf or claim.delta == 0:
             return False
-        paid = rounded_up(epsilon(releases_of(self.history), claim.delta, CLAIMS[name][1]))
+        paid = or_infinity(epsilon(releases_of(self.history), claim.delta, CLAIMS[name][1]))
         return math.isclose(paid, claim.epsilon, rel_tol=SAME, abs_tol=SAME)
 
 
@@ -192,7 +192,7 @@ def total(models: Sequence[Model], name: str, delta: float | None = None) -> Tot
         cost += math.inf if reached is None else agree(reached, left, relation)["pld"]
     how = " and ".join(word for word, some in ((COMPOSED, priced), (ADDED, worded)) if some)
     return Total(
-        name, epsilon=rounded_up(cost), delta=at, added=added, how=how, shared=shared_by(priced)
+        name, epsilon=or_infinity(cost), delta=at, added=added, how=how, shared=shared_by(priced)
     )
 
 

@@ -128,7 +128,7 @@ def demands(params: Params, row: RunSpec) -> Iterator[Problem]:
         yield Problem(("recipe",), row.recipe, message)
     if any(step.weighing != "none" for step in steps):
         yield from demands_of_weighing(params, row)
-    if any(step.tokens in ("public", "private") for step in steps):
+    if any(step.tells_apart for step in steps):
         noised_states = {step.state for step in steps} & {"noise", "published"}
         yield from demands_of_tokens(params, row, noised_states)
 

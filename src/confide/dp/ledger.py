@@ -399,6 +399,8 @@ def check_fields(release: Release) -> None:
         raise ValueError(f"unknown tokens or state: {step.tokens}, {step.state}")
     if step.tokens == "all" and step.state != "reset":
         raise ValueError("a recurrent state is told apart only where tokens are")
+    if step.tells_apart and step.view != "original":
+        raise ValueError("public tokens are told from private ones in the original text alone")
     if step.regulariser not in get_args(RegulariserName) or (
         step.noisy and step.regulariser != "none"
     ):

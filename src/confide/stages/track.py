@@ -17,8 +17,8 @@ from confide.certify.certificate import check_seal
 from confide.files.io import read_bytes, read_file, read_json, read_jsonl, write_json
 from confide.files.jsons import JsonObject
 from confide.output.escaping import say
+from confide.output.rounding import rounded_up
 from confide.provenance.commit import commit_of, is_changed
-from confide.report.pages.opening import rounded_up
 from confide.runtime.tracking import (
     address,
     connect,

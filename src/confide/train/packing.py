@@ -142,6 +142,6 @@ def obstacle(steps: Iterable[Step], recipe: RecipeSpec, privacy: PrivacySpec | N
         return "a chunk is of many authors, so noise cannot protect one (privacy.unit: author)"
     if recipe.batching == "author" or any(step.regulariser != "none" for step in steps):
         return "a chunk is of many authors, which batches or regularisers tell apart"
-    if any(step.tokens in ("public", "private") for step in steps):
+    if any(step.tells_apart for step in steps):
         return "a method that tells the tokens of a point apart needs whole points"
     return None

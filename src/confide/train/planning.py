@@ -98,7 +98,7 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
         raise InputError(f"cannot be: {why}", key="learn", value=spec.data.learn)
     if reads_filled(kinds, fill=spec.data.fill, redact=spec.redact):
         raise InputError(NOISED_FILLED, key="data.fill", value=True)
-    tells_apart = any(step.tokens in ("public", "private") for step in kinds)
+    tells_apart = any(step.tells_apart for step in kinds)
     if tells_apart and spec.model.kind != "lstm":
         raise InputError(
             f"is no recurrent model, which {spec.method} needs",

@@ -103,7 +103,7 @@ def epsilon(
     return solve(ACCOUNTANTS[accountant](mechanisms_of(releases), relation, conversion), delta)
 
 
-def rounded_up(value: float) -> float:
+def or_infinity(value: float) -> float:
     """Epsilon, or infinity for one that bounds nothing, as of noise that is there in name only."""
     return math.inf if value > MEANINGLESS else value
 
@@ -269,7 +269,7 @@ def price(releases: Sequence[AnyRelease]) -> Price:
         release.step.view == "original" and release.step.tokens != "public" for release in exposing
     )
     closed = in_clear or reason is not None
-    told_apart = any(release.step.tokens in ("public", "private") for release in updates)
+    told_apart = any(release.step.tells_apart for release in updates)
     return Price(
         record=None if exposing or reason else noisy,
         caught=None if closed else [release for release in noisy if reads_original(release)],
@@ -296,7 +296,8 @@ def reads_original(release: AnyRelease) -> bool:
 
 
 def unbounded(ran: Sequence[AnyRelease]) -> str | None:
-    """Why nothing is bounded by releases that tell tokens apart, or hide now points, now authors.
+    """Why nothing is bounded by releases that tell tokens apart, or do so now and then, or hide now
+    points, now authors.
 
     None if that is no reason.
     """
@@ -308,10 +309,16 @@ def unbounded(ran: Sequence[AnyRelease]) -> str | None:
     # more or fewer points are a contribution more in one, and another contribution in the other
     if len(units) > 1:
         return "some noise hides points and some hides authors, and nothing here composes the two"
-    if "author" in units and any(
-        release.step.tokens in ("public", "private") for release in updates
-    ):
+    told_apart = {release.step.tells_apart for release in updates} | ({True} if shown else set())
+    if "author" in units and True in told_apart:
         return "tokens of a point were told apart, but noise hides authors"
+    # a caught secret's tokens add nothing to a sum, or change it; and what a mask hides and which
+    # tokens are private are two conditions
+    if len(told_apart) > 1:
+        return (
+            "some updates told the tokens of a point apart and some did not, and nothing here "
+            "composes the two"
+        )
     weighings = {release.step.weighing for release in updates}
     if "tokens" in weighings:
         return (

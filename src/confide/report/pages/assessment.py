@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from confide.output import templates
+from confide.output.rounding import rounded_up
 from confide.report.pages import everyday, opening
 from confide.report.pages.attempts import attempts, compared, in_short
 from confide.report.pages.certificate import as_html, conditions
-from confide.report.pages.opening import rounded_up
 from confide.report.pages.readings import readings
 from confide.report.results import Json, Result
 

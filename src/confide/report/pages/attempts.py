@@ -12,7 +12,7 @@ from confide.attacks.statistics.metrics import LEVEL, Z, auc_null
 from confide.certify.gate import NOTHING_FINITE, REFUTED, SETS, SKIPPED, Case, cases_of
 from confide.dp.accounting.audit_power import base_of
 from confide.errors import InputError
-from confide.report.pages.opening import rounded_up
+from confide.output.rounding import rounded_down, rounded_up
 from confide.report.results import Json, Result, largest_exposure
 from confide.specs import TEXT_AUDIT
 
@@ -222,11 +222,6 @@ def audit(case: Case, metrics: Json) -> str:
         f"{math.floor(100 * twice)} %, were it {rounded_up(5 * base)}, of "
         f"{math.floor(100 * five_times)} %"
     )
-
-
-def rounded_down(value: float) -> str:
-    """A bound from below, with two digits after the point and never larger."""
-    return f"{math.floor(100 * value) / 100:g}"
 
 
 def in_short(result: Result) -> str:

@@ -12,7 +12,8 @@ from typing import Any
 
 from confide.certify.facts import UNKNOWN
 from confide.output import escaping, templates
-from confide.report.pages.opening import NOT_TRIED, is_exact, lines, rounded_up
+from confide.output.rounding import rounded_up
+from confide.report.pages.opening import NOT_TRIED, is_exact, lines
 from confide.report.pages.readings import readings
 
 Json = dict[str, Any]

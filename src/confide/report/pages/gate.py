@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from confide.certify.gate import NOT_AUDITED, SKIPPED, STANDS, Case
 from confide.output import templates
+from confide.output.rounding import rounded_up
 from confide.report.pages.certificate import as_html
-from confide.report.pages.opening import rounded_up
 from confide.report.tables.table import show
 
 TITLE = "Certificates against audits"

@@ -7,7 +7,7 @@ bad numbers are rounded up alone.
 from collections.abc import Iterable, Mapping
 
 from confide.files.jsons import JsonObject
-from confide.report.pages.opening import rounded_up
+from confide.output.rounding import rounded_up
 from confide.report.results import largest_exposure
 from confide.report.tables.table import Row
 

@@ -7,10 +7,10 @@ does.
 
 import math
 import re
-from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from confide.certify.facts import AUTHOR, UNKNOWN
+from confide.output.rounding import rounded_up
 
 Json = dict[str, Any]
 RECORD = "record_replace_one_pld"  # the claim that the lines are about
@@ -35,18 +35,6 @@ UNCOUNTED = (
     "nobody counted in how many one stands (confide recommend prices two and ten)"
 )
 NO_AUDIT = "not tried: no audit by planted coins goes with it"
-
-
-def rounded_up(value: float | str, digits: int = 4) -> str:
-    """A number that is bad if large, with so many digits and never smaller; infinity is ∞."""
-    number = Decimal(repr(float(value)))
-    if not number.is_finite():
-        return "∞"
-    if number == 0:
-        return "0"
-    place = min(0, number.adjusted() - digits + 1)
-    rounded = number.quantize(Decimal(1).scaleb(place), rounding=ROUND_CEILING).normalize()
-    return f"{rounded:e}" if rounded < Decimal("0.001") else f"{rounded:,f}"
 
 
 def right_guesses(epsilon: float, delta: float) -> float:

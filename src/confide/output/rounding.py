@@ -1,0 +1,26 @@
+"""Numbers in words that promise no more than the numbers do."""
+
+import math
+from decimal import ROUND_CEILING, Decimal
+
+LARGE = Decimal(10) ** 9  # from here on and below SMALL with a power of ten
+SMALL = Decimal("0.001")
+
+
+def rounded_up(value: float | str, digits: int = 4) -> str:
+    """A number that is bad if large, with so many digits and never smaller; infinity is ∞."""
+    number = Decimal(repr(float(value)))
+    if not number.is_finite():
+        return "∞"
+    if number == 0:
+        return "0"
+    place = number.adjusted() - digits + 1
+    if number < LARGE:
+        place = min(0, place)
+    rounded = number.quantize(Decimal(1).scaleb(place), rounding=ROUND_CEILING).normalize()
+    return f"{rounded:e}" if rounded < SMALL or rounded >= LARGE else f"{rounded:,f}"
+
+
+def rounded_down(value: float) -> str:
+    """A bound from below, with two digits after the point and never larger."""
+    return f"{math.floor(100 * value) / 100:g}"
