@@ -55,6 +55,7 @@ def test_a_corpus_that_two_datasets_disagree_on_is_not_public():
         ({"kind": "pretrained", "source": "smollm2-135m-instruct", "public": True}, False),
         ({"kind": "gpt2", "source": "models/gpt2", "public": True}, False),
         ({"kind": "gpt2", "source": "gpt2", "public": True}, False),
+        ({"kind": "pretrained", "source": "archive"}, False),  # a folder of that name
     ],
 )
 def test_only_a_tokenizer_whose_digest_is_recorded_was_published(tokenizer, published):

@@ -119,6 +119,14 @@ def test_a_vocabulary_from_files_is_not_public_by_the_name_of_a_corpus():
     assert not jobs.tokenizer_read(changed, "bpe").public
 
 
+@pytest.mark.parametrize("kind", ["gpt2", "pretrained"])
+def test_the_archive_of_gpt2_alone_is_public_undeclared(kind):
+    params = check(tiny(), None)
+    words = TokenizerSpec(kind=kind, source="archive")
+    changed = params.model_copy(update={"tokenizers": {"bpe": words}})
+    assert jobs.tokenizer_read(changed, "bpe").public is (kind == "gpt2")
+
+
 def test_what_a_classifier_starts_from_is_public_only_if_it_is_declared():
     for public in (False, True):
         given = tiny()

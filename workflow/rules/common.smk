@@ -217,7 +217,7 @@ def tokenizer_files(spec):
     if spec.corpus is not None:
         source = jobs.source_name(spec.corpus, jobs.POINT, 0)
         return {"points": f"data/work/{source}/points.jsonl"}
-    if spec.source == "archive":
+    if spec.is_archive:
         return {"archive": "data/raw/gpt2-bpe.jsonl"}
     return packaged(spec.source)
 

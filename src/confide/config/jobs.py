@@ -406,7 +406,7 @@ def tokenizer_read(params: Params, name: str) -> ReadSpec:
     if tokenizer.kind == "bpe":
         public = tokenizer.corpus in public_corpora(params)
     else:
-        public = tokenizer.public or tokenizer.source == "archive"
+        public = tokenizer.public or tokenizer.is_archive
     return ReadSpec(stage="tokenizer", source=name, public=public)
 
 

@@ -42,8 +42,8 @@ def published_tokenizers(params: Params, datasets: Iterable[str]) -> list[str]:
     of this very corpus.
     """
     names = dict.fromkeys(params.datasets[name].tokenizer for name in datasets)
-    sources = {name: params.tokenizers[name].source for name in names}
-    return [name for name, source in sources.items() if source == "archive" or is_packaged(source)]
+    tokenizers = {name: params.tokenizers[name] for name in names}
+    return [name for name, of in tokenizers.items() if of.is_archive or is_packaged(of.source)]
 
 
 def pushed(path: Path) -> list[str]:

@@ -324,8 +324,8 @@ class TokenizerSpec(Spec):
     """bpe: ours, byte-level, single digits, trained on a public corpus. gpt2: files (archive or
     folder) or a hub name. pretrained: that of a pretrained model's folder, or a hub name.
 
-    `public`: you declare that the vocabulary of `source` was made from no protected text; "archive"
-    needs no such word.
+    `public`: you declare that the vocabulary of `source` was made from no protected text; the
+    archive of kind gpt2 needs no such word.
     """
 
     kind: Literal["bpe", "gpt2", "pretrained"]
@@ -343,6 +343,13 @@ class TokenizerSpec(Spec):
     # bpe: tokens that no text gives, for audit canaries with a slot {token}; vocab_size counts
     # them, too
     new_tokens: Annotated[int, Field(ge=0, le=65_534)] = 0
+
+    @property
+    def is_archive(self) -> bool:
+        """Whether it is GPT-2's as published, which is known by its digest; of another kind a
+        source of that name is a folder like any other.
+        """
+        return self.kind == "gpt2" and self.source == "archive"
 
 
 class PartitionSpec(Spec):

@@ -65,7 +65,7 @@ def _gpt2(spec: TokenizerSpec, archive: Path | None) -> Tokenizer:
             'kind gpt2 needs a source: "archive", a folder, or a hub name', key="source"
         )
     control = listed(spec)
-    if spec.source == "archive":
+    if spec.is_archive:
         if archive is None:
             raise InputError("source archive needs the packed files", key="archive")
         source = archive
