@@ -36,12 +36,12 @@ def updates(number):
     return noised(count=number, view="original", pool="all")
 
 
-def ledger_of(name, source=None, states=STATES):
+def ledger_of(name, source=None, states=STATES, noise="system"):
     """A ledger of DP-SGD, warm-started from another one if that is given."""
     ledger = Ledger()
     if source is not None:
         ledger.init("start/g0-s0", public=False, ledger=source.dump())
-    ledger.start(name, settings="0" * 64, code="0" * 64, noise="system")
+    ledger.start(name, settings="0" * 64, code="0" * 64, noise=noise)
     for _ in range(UPDATES):
         ledger.append(updates(1), f"{next(states):064x}")
     return ledger
@@ -187,6 +187,16 @@ def test_noise_that_two_trainings_share_hides_neither():
         [model(name, ledger_of(name, states=count(10**9))) for name in ("a", "b")], RECORD
     )
     assert (found.epsilon, found.why) == (math.inf, TWICE)
+
+
+@pytest.mark.parametrize(
+    ("names", "noise", "shared"),
+    [("aa", "recorded", True), ("ab", "recorded", False), ("aa", "system", False)],
+)
+def test_a_seed_that_is_written_down_gives_one_name_one_noise(names, noise, shared):
+    """Trainings of other lengths, or of other sizes, leave other states behind the same noise."""
+    both = [model(name, ledger_of(name, noise=noise)) for name in names]
+    assert (total(both, RECORD).why == TWICE) is shared
 
 
 def test_other_units_stand_apart_and_chunks_are_those_of_one_model():

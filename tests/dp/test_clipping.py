@@ -261,6 +261,15 @@ def test_an_example_that_is_not_finite_counts_and_contributes_nothing(
     torch.testing.assert_close(dirty.flat, clean.flat, **EXACT)
 
 
+def test_a_gradient_beyond_what_a_scale_can_express_contributes_nothing() -> None:
+    """A scale below the normal numbers has few digits, and would be rounded up as well as down."""
+    model = model_of("lstm").float()
+    clipper = PerExampleClipper(model, 1e-20)
+    factor = torch.tensor([1e25, 1, 1, 1, 1])
+    clipper.add(lambda: per_example(model, batch()) * factor)
+    assert clipper.nonfinite == 1 and 0 < clipper.flat.norm() <= 4e-20
+
+
 def test_activations_that_are_not_finite_stay_in_their_example() -> None:
     model = model_of("lstm")
     examples = batch()

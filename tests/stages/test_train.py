@@ -446,6 +446,25 @@ def test_warm_start_begins_at_the_given_weights_and_the_ledger_says_so(
     assert start["source"] == "public/g0-s0"
 
 
+@pytest.mark.parametrize(
+    "given", [{"init"}, {"ledger"}, {"name", "init"}, {"name"}, {"init", "ledger"}]
+)
+def test_a_start_that_the_ledger_would_not_name_is_refused(
+    tmp_path: Path, vocabulary: Path, given: set[str]
+) -> None:
+    """Else noise after training without privacy would have a finite epsilon."""
+    bare = run(tmp_path / "bare", vocabulary, spec("nonprivate"))
+    wanted = spec("dpsgd", init="bare/g0-s0" if "name" in given else None)
+    start = {
+        "init": bare["model"] if "init" in given else None,
+        "init_ledger": bare["ledger"] if "ledger" in given else None,
+    }
+    made = outputs(tmp_path)
+    with pytest.raises(InputError, match="a start has a name, weights and a ledger"):
+        train(wanted, **files(tmp_path, partition()), tokenizer=vocabulary, **made, **start)
+    assert not made["model"].exists()
+
+
 def test_weights_that_are_not_those_of_their_ledger_are_no_start(
     tmp_path: Path, vocabulary: Path
 ) -> None:

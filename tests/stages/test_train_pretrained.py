@@ -17,7 +17,7 @@ from confide.errors import InputError
 from confide.files.io import read_json, read_jsonl
 from confide.methods import METHODS
 from confide.models.export import export
-from confide.specs import CausalLMSpec, TrainSpec
+from confide.specs import CausalLMSpec, ReadSpec, TrainSpec
 from confide.text import tokenizer as tokenizers
 from tests.families import folder_of
 from tests.sentencepieces import sentencepiece_folder
@@ -117,6 +117,20 @@ def test_another_base_than_the_one_that_was_trained_on_is_refused(
     folder_of("llama", base, rope_theta=9.0)
     with pytest.raises(InputError, match="other files than the ones"):
         models.load(tmp_path / "run")
+
+
+def test_a_killed_job_does_not_go_on_with_another_base(tmp_path: Path, vocabulary: Path) -> None:
+    """Else the ledger named the digest of a base that the model does not stand on."""
+    base = folder_of("llama", tmp_path / "base")
+    wanted = pretrained(base, "crt", **ADAPTER)
+    read = ReadSpec(stage="pretrained", source=str(base), public=True, artefact=str(base))
+    wanted = wanted.model_copy(update={"reads": [*wanted.reads, read]})
+    killed(6, lambda: run(tmp_path / "run", vocabulary, wanted))
+    folder_of("llama", base, rope_theta=9.0)
+    made = run(tmp_path / "run", vocabulary, wanted)
+    ledger = Ledger.load(made["ledger"].read_text())
+    (line,) = [line for line in ledger.events("read") if line["stage"] == "pretrained"]
+    assert line["digest"] == read_json(made["config"])["spec"]["sha256"]
 
 
 def test_texts_of_a_trained_model(

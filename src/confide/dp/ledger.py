@@ -231,6 +231,10 @@ class Ledger:
         """The digests that name its sequences of correlated noise."""
         return list(self._sequences)
 
+    def seeded(self) -> list[str]:
+        """Names of the runs whose noise comes from a seed that is written down."""
+        return [line["run"] for line in self.events("start") if line["noise"] == "recorded"]
+
     def _go_on(self, release: AnyRelease) -> None:
         """ValueError where a sequence of correlated noise changes its settings."""
         if release.correlation is not None and isinstance(release, Release):
@@ -476,7 +480,10 @@ def check_sequence(release: Release, before: Mapping[str, Release]) -> None:
 
 
 def noise_drawn_twice(ledgers: Collection[Ledger]) -> bool:
-    """Whether two lines of noise, or two sequences of correlated noise, are the same."""
+    """Whether two lines of noise, or two sequences of correlated noise, are the same, or may be:
+    a seed that is written down gives trainings of one name the same noise, whatever they draw.
+    """
     states = [state for ledger in ledgers for state in ledger.states()]
     sequences = [name for ledger in ledgers for name in ledger.sequences()]
-    return len(set(states)) < len(states) or len(set(sequences)) < len(sequences)
+    seeded = [run for ledger in ledgers if ledger.states() for run in ledger.seeded()]
+    return any(len(set(names)) < len(names) for names in (states, sequences, seeded))

@@ -85,7 +85,8 @@ class PrivacySpec(Spec):
     epsilon: Positive | None = None
     noise_multiplier: Positive | None = None
     delta: Annotated[float, Field(gt=0, lt=1)] = 8e-5
-    max_grad_norm: Positive = 1.0
+    # with a smaller one rounding would make contributions longer than that
+    max_grad_norm: Annotated[float, Field(ge=1e-20)] = 1.0
     # whom the noise protects; author: all points of a person, drawn together, as one clipped mean
     # of their gradients
     unit: Literal["point", "author"] = "point"

@@ -26,6 +26,7 @@ from confide.files.io import atomic, sha256, write_jsonl
 from confide.models.recompute import recompute
 from confide.models.sharding import Shards
 from confide.output.escaping import terminal, warn
+from confide.provenance.artefacts import digest_of
 from confide.provenance.code_hash import code_hash
 from confide.provenance.terms import read_before
 from confide.runtime.memory import advised, free, keep_pages
@@ -71,7 +72,12 @@ def train(
     weights after every epoch.
 
     These are in `epochs` if the specification asks for them, else that file is empty of tensors.
+    InputError for weights to start from that the specification does not name, or that have no
+    ledger.
     """
+    if len({part is None for part in (spec.init, init, init_ledger)}) > 1:
+        message = "a start has a name, weights and a ledger, or training has no start"
+        raise InputError(message, key="init", value=spec.init)
     inputs = [original, redacted, tokenizer, init, init_ledger]
     keep_pages()
     with (
@@ -315,4 +321,5 @@ def open_ledger(job: Job, sizes: Sizes, tokenizer: Path) -> None:
 def fingerprint_of(spec: TrainSpec, inputs: list[Path | None]) -> str:
     """What a checkpoint must have been made from to be continued."""
     parts = [spec.model_dump_json(), *(sha256(path) for path in inputs if path is not None)]
+    parts += [f"{read.artefact}: {digest_of(read.artefact)}" for read in spec.reads]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -117,7 +117,7 @@ class PerExampleClipper:
     not known here.
     Guarantees: what one unit alone adds to `total` has norm at most max_grad_norm, as it is stored,
     rounding included; a unit whose gradient is not finite contributes zero and is counted in
-    `nonfinite`.
+    `nonfinite`, and so does one whose norm is beyond what can be scaled down.
     """
 
     def __init__(self, model: Encoder, max_grad_norm: float):
@@ -436,16 +436,18 @@ class PerExampleClipper:
         self.gradients[weight] = gradients_of(weight.shape, self.uses.pop(weight))
 
     def _scale(self, norms: Tensor) -> Tensor:
-        """min(1, C / norm) in the parameters' type, and 0, counted, for a norm that is not finite.
+        """min(1, C / norm) in the parameters' type, and 0, counted, for a norm that is not finite,
+        or so large that a scale below the type's normal numbers would be rounded up.
 
         norms (A,) float64 are what gradients cannot exceed; the scale and a product by it are
         rounded, too, hence the slack.
         """
-        finite = norms.isfinite()
-        self.nonfinite += (~finite).sum()
-        slack = 1 + 4 * torch.finfo(self.spare.dtype).eps
+        of_type = torch.finfo(self.spare.dtype)
+        slack = 1 + 4 * of_type.eps
         scale = (self.max_grad_norm / (slack * norms).clamp(min=1e-300)).clamp(max=1.0)
-        return torch.where(finite, scale, 0.0).to(self.spare.dtype)
+        usable = norms.isfinite() & (scale >= of_type.tiny)
+        self.nonfinite += (~usable).sum()
+        return torch.where(usable, scale, 0.0).to(self.spare.dtype)
 
     def _accumulate(self, gradients: Gradients, scale: Tensor) -> None:
         """Add the gradients of this batch, scaled by scale (B,), to `flat`, all or nothing."""
