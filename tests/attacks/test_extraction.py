@@ -37,7 +37,7 @@ def row(number: int, split: str) -> dict[str, Any]:
     text = f"guest {number}: room {code} please"
     start = text.index(code)
     gold = [[start, start + 4, "code", 1.0]]
-    return {"key": f"{number}", "text": text, "split": split, "gold": gold}
+    return {"key": f"{number}", "doc": f"{number}", "text": text, "split": split, "gold": gold}
 
 
 @pytest.fixture(scope="module")

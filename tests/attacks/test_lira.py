@@ -58,13 +58,18 @@ def rows(held: int = 40, word: str = "has") -> list[dict]:
     """
     numbers = np.random.default_rng(0).permutation(9000)[: 40 + held] + 1000
     found = [
-        {"text": f"Ann {word} {n} now", "split": "train" if i < 40 else "test"}
+        {"doc": f"{n}", "text": f"Ann {word} {n} now", "split": "train" if i < 40 else "test"}
         for i, n in enumerate(numbers)
     ]
     for row in found:
         row["gold"] = [[5 + len(word), 9 + len(word), "order", 1.0]]
     return found + [
-        {"text": f"call me {i}", "split": "train" if i < 20 else "valid", "gold": []}
+        {
+            "doc": f"call {i}",
+            "text": f"call me {i}",
+            "split": "train" if i < 20 else "valid",
+            "gold": [],
+        }
         for i in range(30)
     ]
 

@@ -29,11 +29,12 @@ def points(tmp_path):
     ]
     rows = [
         {
+            "doc": f"d{number}",
             "text": text,
             "split": split,
             "gold": [[text.index(secret), text.index(secret) + len(secret), "year", 1.0]],
         }
-        for split, secret, text in rows
+        for number, (split, secret, text) in enumerate(rows)
     ]
     write_jsonl(tmp_path / "points.jsonl", rows)
     return tmp_path / "points.jsonl"

@@ -17,7 +17,7 @@ from confide.attacks.membership.membership import grouped, within_kinds
 from confide.attacks.membership.scores import secret_log_probs
 from confide.attacks.registry import ATTACKS
 from confide.attacks.statistics.blind import BASELINES
-from confide.attacks.statistics.metrics import auc
+from confide.attacks.statistics.metrics import auc, auc_null
 from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.files.io import write_jsonl
@@ -60,13 +60,32 @@ def test_candidates_are_first_occurrences_on_one_side(tmp_path):
         point("f", "test", "44"),
         point("g", "test", "55", label="phone"),
         point("h", "train", " "),  # nothing to score
+        point("i", "train", "66", name="Bo"),
+        point("i", "train", "66"),
     ]
     write_jsonl(tmp_path / "points.jsonl", rows)
     found = list(first_occurrences(tmp_path / "points.jsonl", ["order"]))
-    assert [(c.secret, c.member) for c in found] == [("11", True), ("22", True), ("44", False)]
-    assert found[0].text.startswith("Bo") and all(
+    # what stands in two documents of one side is neither: it is common, and train has more of that
+    assert [(c.secret, c.member) for c in found] == [("22", True), ("44", False), ("66", True)]
+    assert found[2].text.startswith("Bo") and all(
         c.text[c.start : c.end] == c.secret for c in found
     )
+
+
+def test_the_lot_decides_who_is_a_member_and_not_how_common_a_secret_is(tmp_path):
+    """A score that knows from elsewhere how common each secret is tells nothing."""
+    rng = np.random.default_rng(0)
+    secrets = rng.zipf(1.5, 3000) % 2000
+    rows = [
+        point(f"d{number}", "train" if rng.random() < 0.8 else "test", str(secret))
+        for number, secret in enumerate(secrets)
+    ]
+    write_jsonl(tmp_path / "points.jsonl", rows)
+    found = first_occurrences(tmp_path / "points.jsonl", ["order"])
+    commoner = -np.array([int(one.secret) for one in found], dtype=float)
+    member = np.array([one.member for one in found])
+    low, high = auc_null(int(member.sum()), int((~member).sum()))
+    assert low < auc(commoner[member], commoner[~member]) < high
 
 
 def test_choice_is_balanced_and_depends_on_seed_alone(tmp_path):
@@ -227,7 +246,9 @@ def test_a_diverged_model_is_a_reason(digit_tokenizer, make_model, tmp_path):
 
 
 def test_a_point_without_its_fields_is_named(digit_tokenizer, tmp_path):
-    write_jsonl(tmp_path / "points.jsonl", [{"text": "the secret is 4821", "split": "train"}])
+    write_jsonl(
+        tmp_path / "points.jsonl", [{"doc": "d", "text": "the secret is 4821", "split": "train"}]
+    )
     with pytest.raises(InputError, match="gold") as caught:
         ATTACKS["membership"](SPEC, Target(None, digit_tokenizer, tmp_path / "points.jsonl"))
     assert "4821" not in str(caught.value)

@@ -219,6 +219,9 @@ def test_what_attacks_found_stands_beside_what_chance_gives(results):
     assert found["membership"].startswith("more than chance: AUC")
     assert "Found more than chance: guessing planted secrets" in in_short(leaky)
     assert found["lira"].startswith("more than chance: AUC")
+    by_form = with_attack(leaky, "membership", blind_ngram_auc=0.999)
+    told = {attempt.kind: attempt.found for attempt in attempts(by_form)}["membership"]
+    assert told.startswith("no more than chance: AUC") and "strings alone" in told
     quiet = with_attack(
         of(results, "crt"), "exposure", max=1.0, null_max_high=9.0, mean=1.0, null_mean_high=2.5
     )

@@ -1,9 +1,10 @@
 """Who a membership attack asks about: secrets of the training text, and strings that are not in it.
 
-Honest setting: members occur in train only, non-members in valid or test only, so both come from
-the same source. Published setting (Selective-DP on WikiText; Shi et al. 2022): non-members are
-uniform strings of spaces and digits, told apart by their form alone. The candidates depend on
-corpus and seed, not on the model.
+Honest setting: members stand in one document of train, non-members in one of valid or test. So it
+is the lot that split the documents which made them so: of what stands in several documents the
+common would more often be in train, and a model of other text could tell. Published setting
+(Selective-DP on WikiText; Shi et al. 2022): non-members are uniform strings of spaces and digits,
+told apart by their form alone. The candidates depend on corpus and seed, not on the model.
 """
 
 from collections.abc import Collection
@@ -54,12 +55,16 @@ def occurrences(points: Path, labels: Collection[str]) -> dict[tuple[str, bool],
 
 
 def first_occurrences(points: Path, labels: Collection[str]) -> list[Candidate]:
-    """Each secret of the labels that is in train alone, or never in train, at its first place."""
-    first = occurrences(points, labels)
+    """Each secret of the labels that one document holds, and no other, at its first place."""
+    documents: dict[str, set[str]] = {}
+    for text, doc, gold in read_rows(points, "text", "doc", "gold"):
+        for start, end, label, *_ in gold:
+            if label in labels:
+                documents.setdefault(text[start:end], set()).add(doc)
     return [
         candidate
-        for (secret, member), candidate in first.items()
-        if (secret, not member) not in first
+        for candidate in occurrences(points, labels).values()
+        if len(documents[candidate.secret]) == 1
     ]
 
 

@@ -122,7 +122,7 @@ def told_apart(metrics: Json) -> str:
     others = metrics.get("non_members")
     if high is None and members and others:
         _, high = auc_null(members, others)
-    return beside_chance(area, high)
+    return beside_chance(area, high, metrics)
 
 
 def beyond_chance(p: float) -> str:
@@ -158,14 +158,28 @@ def searched(metrics: Json) -> str:
     )
 
 
-def beside_chance(area: float, high: float | None) -> str:
-    """An area under the ROC curve beside the largest one that chance gives, where that is known."""
+def beside_chance(area: float, high: float | None, metrics: Json | None = None) -> str:
+    """An area under the ROC curve beside the largest one that chance gives, where that is known.
+
+    metrics: of the attack, for what it reaches that looks at the strings and at no model.
+    """
     words = f"AUC {rounded_up(area, 3)}, where 0.5 is guessing and 1 always right"
     if high is None:
         return f"{words}; what chance gives was not measured"
-    verdict = MORE if area > high else NO_MORE
     p = auc_p_value(area, high)
-    return f"{verdict}: {words} and chance gives up to {high:.3g}{p_words(p)}"
+    words += f" and chance gives up to {high:.3g}{p_words(p)}"
+    without = blind(metrics or {})
+    if without > high:
+        words += f"; the strings alone, without the model, give {without:.3g}"
+    verdict = MORE if area > max(high, without) else NO_MORE
+    return f"{verdict}: {words}"
+
+
+def blind(metrics: Json) -> float:
+    """The largest AUC that was reached without the model; 0 where that was not tried."""
+    names = [name for name in metrics if name.startswith("blind_") and name.endswith("_auc")]
+    areas = [metrics[name] for name in names if metrics[name] is not None]
+    return max((max(area, 1 - area) for area in areas), default=0.0)
 
 
 def auc_p_value(area: float, high: float) -> float | None:
