@@ -201,10 +201,10 @@ def test_a_run_that_nobody_audited_is_a_row_and_a_warning(written, tmp_path, cap
     assert (row["audit"], row["outcome"], row["certified"]) == ("none", "not audited", "3.0")
     assert "warning: r/g0-s0 is not audited" in capsys.readouterr().out
     assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("skipped") == "1"
-    nothing = audit(0.0) | {
-        "game_reason": "not planted in this corpus",
-        "inclusion_reason": "not planted in this corpus",
-    }
+    nothing = audit(0.0)
+    for name in RELATIONS:
+        nothing |= {f"{name}_coins": None, f"{name}_attempts": None}
+        nothing |= {f"{name}_reason": "not planted in this corpus"}
     written(certificate(3.0), nothing)
     gate(GateSpec(study="s", runs=[{"run": RUN, "audit": "game"}]), **where)
     assert [row["outcome"] for row in rows_of(tmp_path / "gate.csv")] == [
@@ -217,6 +217,16 @@ def test_a_run_that_nobody_audited_is_a_row_and_a_warning(written, tmp_path, cap
     assert unaudited(path).outcome == "skipped"
     gate(spec, **where)
     assert "warning" not in capsys.readouterr().out
+
+
+def test_a_model_that_gives_no_answer_is_not_audited(written):
+    """Though an audit of its updates may stand, which `release` would take for enough."""
+    silent = audit(0.0)
+    for name in RELATIONS:
+        silent |= {f"{name}_attempts": None, f"{name}_reason": "logits are not finite"}
+    found = cases(*written(certificate(3.0), silent))
+    assert [case.outcome for case in found] == ["not audited", "not audited"]
+    assert outcome(written, certificate("inf"), silent).outcome == "skipped"
 
 
 def check(capsys, *paths):

@@ -300,7 +300,11 @@ def compared(
     name = case.audit
     coins = part_of(measured, audit, name, AuditSetFile)
     if coins["reason"] is not None:
-        return case._replace(says=coins["reason"])
+        # planted, and the model gave no answer that tells anything
+        unanswered = measured["attack"] == "game" and coins["coins"] is not None
+        finite = float(claim["epsilon"]) < math.inf
+        outcome = NOT_AUDITED if unanswered and finite else SKIPPED
+        return case._replace(outcome=outcome, says=coins["reason"])
     for key in ("coins", "attempts", "relation"):
         if coins[key] is None:
             raise InputError("is missing", file=audit, key=f"{name}_{key}")
