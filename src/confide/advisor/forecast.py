@@ -33,11 +33,14 @@ from confide.advisor.rates import (
 from confide.advisor.rehearsal import CHARACTERS, Rehearsal, Text, rehearse
 from confide.config import jobs
 from confide.config.jobs import Run
-from confide.corpora import READERS, raw_file
+from confide.corpora import READERS, raw_file, table_files
+from confide.corpora.messages import is_table
+from confide.corpora.table import reading_of
+from confide.corpora.table_files import Reading
 from confide.data.partition_files import load_partition
 from confide.errors import InputError
 from confide.runtime.workflow_log import WorkflowJob
-from confide.specs import Params, SplitSpec
+from confide.specs import CorpusSpec, LinesSpec, MessagesSpec, Params, SplitSpec, TableSpec
 from confide.stages.evaluate import TRAINED
 from confide.stages.split import pieces
 from confide.text.tokenizer import load as load_tokenizer
@@ -261,7 +264,9 @@ def parted(run: Run) -> Text | None:
 
 
 def surveyed(spec: SplitSpec) -> Text | None:
-    """How much text a corpus has, by its first documents; None where it is not there yet."""
+    """How much text a corpus has, by its first documents; None where it is not there yet, or where
+    its files do not say how many more there are.
+    """
     corpus = spec.corpus
     raw = raw_file(corpus)
     lengths: dict[str, list[int]] = {split: [] for split in SPLITS}  # of points, in characters
@@ -273,16 +278,13 @@ def surveyed(spec: SplitSpec) -> Text | None:
             for text, _ in pieces(record, spec.point, spec.window):
                 lengths[record.split].append(len(text))
         is_whole = next(records, None) is None
+        larger = 1.0 if is_whole else times_as_much(corpus, raw, size)
     except (InputError, OSError):
         return None
     counts = {split: len(of_split) for split, of_split in lengths.items()}
     total = sum(counts.values())
-    if not total:
+    if not total or larger is None:
         return None
-    path = getattr(corpus, "path", None) or raw
-    larger = 1.0
-    if not is_whole and path is not None and Path(path).is_file():
-        larger = max(1.0, Path(path).stat().st_size / size)
     return Text(
         points={split: round(counts[split] * larger) for split in SPLITS},
         tokens=sum(map(sum, lengths.values())) / total / CHARACTERS,
@@ -292,3 +294,40 @@ def surveyed(spec: SplitSpec) -> Text | None:
             for split, of_split in lengths.items()
         },
     )
+
+
+def times_as_much(corpus: CorpusSpec, raw: Path | None, size: int) -> float | None:
+    """How many times as many documents as were looked at a corpus has; None where nobody knows.
+
+    size: bytes of the text that was looked at, for files of another form than a user's own.
+    """
+    path = getattr(corpus, "path", None) or raw
+    if path is None:
+        return None
+    if isinstance(corpus, TableSpec):
+        return of_table(Path(path), reading_of(corpus))
+    if isinstance(corpus, MessagesSpec) and is_table(corpus):
+        return of_table(Path(path), Reading(encoding=corpus.encoding))
+    if not Path(path).is_file():
+        return None
+    in_all = Path(path).stat().st_size
+    is_of_lines = isinstance(corpus, LinesSpec | MessagesSpec)
+    return max(1.0, in_all / (bytes_of_lines(Path(path), SAMPLE) if is_of_lines else size))
+
+
+def of_table(path: Path, reading: Reading) -> float | None:
+    """The same of a table: by the rows that Parquet counts, or by the lines of one file of text."""
+    files = [piece.path for piece in table_files.pieces(path, reading)]
+    if all(file.suffix.lower() == table_files.PARQUET for file in files):
+        rows = sum(count for file in files for count, _ in table_files.group_sizes(file))
+        return rows / SAMPLE
+    if len(files) > 1 or not table_files.is_csv(files[0], reading):
+        return None
+    line, _ = next(islice(table_files.rows(files[0], reading, []), SAMPLE, None))
+    return files[0].stat().st_size / bytes_of_lines(files[0], line - 1)
+
+
+def bytes_of_lines(path: Path, count: int) -> int:
+    """Length of the first lines of a file, ends included."""
+    with path.open("rb") as lines:
+        return sum(map(len, islice(lines, count)))
