@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from confide.advisor.advice import COVERS, Option, Policies, Wish, advise, cover, rank
 from confide.certify.facts import COPIES_KEPT
-from confide.commands.recommend import unigram_like, unigrams_of
+from confide.commands.recommend import unigrams_of
+from confide.report.results import unigram_like
+from confide.report.tables.table import worse_than_unigram
 
 SECRET, RECORD, AUTHOR = (
     Wish(unit, 3.0, 1e-5, "replace_one") for unit in ("secret", "record", "author")
@@ -342,3 +344,7 @@ def test_a_model_is_compared_with_a_unigram_model_that_knows_what_it_may_know():
     metrics["ppl_public"] = metrics["ppl"]
     assert unigrams_of(metrics) == {"unigram": ["–", "–", bits, "400"]}
     assert unigram_like(metrics) == "ppl_unigram"
+    # as where pages mark a model that is worse
+    guesses = {"ppl_unigram": 110.0, "ppl_unigram_redacted": 160.0}
+    assert worse_than_unigram({"ppl": 130.0, "ppl_public": 130.0} | guesses)
+    assert not worse_than_unigram({"ppl": 140.0, "ppl_public": 130.0} | guesses)

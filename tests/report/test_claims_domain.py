@@ -104,6 +104,13 @@ def test_no_more_leaks_than_a_judge_errs_are_shown_by_intervals_within(
     assert f"{within} within" in found.evidence
 
 
+def test_where_nobody_leaks_nothing_is_shown(keywords, monkeypatch):
+    quiet = Estimate(0.0, low=0.0, high=0.04)
+    monkeypatch.setattr(domain, "_errs", lambda study, case: 0.05)
+    monkeypatch.setattr(domain, "rates", lambda study, name: {domain.Case(0, None, "judge"): quiet})
+    assert domain.leaks(keywords, "d", "k").word == OPEN
+
+
 def test_leaks_without_tokens_that_name_the_domain(keywords):
     def under(name: str, like: str) -> Study:
         own = next(r.attacks for r in keywords.results if r.run.name == like)

@@ -52,7 +52,7 @@ IN_THE_OPEN = (
     "planted sentences were read without noise, and no claim about a record covers these: "
     "the conservative policy must catch them, as everything does"
 )
-NOTHING_FINITE = "nothing finite is claimed"
+NOTHING_FINITE = "nothing finite is claimed of all that was planted"
 ENOUGH = 0.5  # chance to ring at the last of TIMES, below which an audit is inconclusive
 DELTA = 8e-5  # of a claim that names none
 LEVEL = 0.05  # of all tests here

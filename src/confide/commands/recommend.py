@@ -29,6 +29,7 @@ from confide.files.io import read_file, read_object
 from confide.methods import UNTOUCHED
 from confide.output.escaping import say
 from confide.provenance.terms import read_before, terms
+from confide.report.results import unigram_like
 from confide.report.tables.table import show, table_lines
 from confide.runtime.durations import duration
 from confide.runtime.workflow_log import WorkflowJob
@@ -261,16 +262,6 @@ def trained(run: Run, start: dict[str, Any] | None) -> dict[str, Any]:
         "untouched": None if start is None else start["ppl_public"],
         "spent": epsilon,
     }
-
-
-def unigram_like(metrics: dict[str, Any]) -> str:
-    """Which unigram model a model is compared with on tokens outside secrets: one of redacted text.
-
-    Where no secrets are known all tokens are outside of them, those that are masked, too, which
-    such a model cannot know.
-    """
-    knows_secrets = metrics["ppl_public"] != metrics["ppl"]
-    return "ppl_unigram_redacted" if knows_secrets else "ppl_unigram"
 
 
 def evaluation_of(run: Run) -> dict[str, Any] | None:

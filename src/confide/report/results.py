@@ -34,6 +34,16 @@ def largest_exposure(fields: Json, prefix: str = "") -> float | None:
     return fields.get(f"{prefix}max") if estimated is None else estimated
 
 
+def unigram_like(fields: Json) -> str:
+    """Which unigram model a model is compared with on tokens outside secrets: one of redacted text.
+
+    Where no secrets are known all tokens are outside of them, those that are masked, too, which
+    such a model cannot know.
+    """
+    knows_secrets = fields.get("ppl_public") != fields.get("ppl")
+    return "ppl_unigram_redacted" if knows_secrets else "ppl_unigram"
+
+
 class Meaning(NamedTuple):
     """What must be equal for two Bayesian epsilons to stand on one axis."""
 

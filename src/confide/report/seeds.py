@@ -82,11 +82,14 @@ class Tested(NamedTuple):
 
 
 def against_zero(values: Sequence[float]) -> Tested:
-    """Student's t of at least two finite numbers; equal ones are certain, unless they are 0."""
+    """Student's t of at least two finite numbers.
+
+    Of equal ones, which do not tell how much they vary, the sign test.
+    """
     mean = mean_of(values)
     spread = deviation(values)
     if spread == 0.0:
-        return Tested(below=mean < 0, p=float(mean == 0))
+        return Tested(below=mean < 0, p=0.5 ** (len(values) - 1) if mean else 1.0)
     statistic = mean / (spread / math.sqrt(len(values)))
     return Tested(below=mean < 0, p=2 * float(stdtr(len(values) - 1, -abs(statistic))))
 

@@ -19,6 +19,7 @@ from confide.files.jsons import JsonObject
 from confide.output.escaping import say
 from confide.output.rounding import rounded_up
 from confide.provenance.commit import commit_of, is_changed
+from confide.report.results import largest_exposure
 from confide.runtime.tracking import (
     address,
     connect,
@@ -246,9 +247,9 @@ def headlines(certificate: JsonObject, scores: Mapping[str, JsonObject]) -> Name
     """Short names of what a table shows first; the largest of several exposures."""
     evaluation = scores["evaluate"]
     exposures = [
-        score["max"]
+        largest
         for score in scores.values()
-        if score.get("attack") == "exposure" and score.get("max") is not None
+        if score.get("attack") == "exposure" and (largest := largest_exposure(score)) is not None
     ]
     values = {
         **epsilons_of(certificate),

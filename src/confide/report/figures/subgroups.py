@@ -179,7 +179,8 @@ def _caption(shown: Shown, compared: Compared) -> str:
         f"worse ({', '.join(map(str, counts))} authors; groups of at most {FEW}). Where changes "
         f"reach {FAR} %, scales are logarithmic beyond {LINEAR} %. Whiskers: 95 % bootstrap "
         "interval over the authors of a group, too short for so few. A gap whose interval holds 0 "
-        "shows no disparate impact. Authors with little text may write like the others or not: the "
-        "groups differ in more than their size. Planted canaries count for no author. "
+        "shows no disparate impact, nor that there is none. Authors with little text may write "
+        "like the others or not: the groups differ in more than their size. Planted canaries count "
+        "for no author. "
         f"{shown.averaged(seeds)}"
     )

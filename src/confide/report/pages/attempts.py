@@ -221,7 +221,7 @@ def audit(case: Case, metrics: Json) -> str:
     area = metrics.get(f"{case.audit}_auc")
     if case.outcome == SKIPPED and area is not None:
         outcome = beside_chance(area, metrics.get(f"{case.audit}_auc_null_high"))
-        why = "there is none" if case.says == NOTHING_FINITE else case.says
+        why = "there is none of all that was planted" if case.says == NOTHING_FINITE else case.says
         return f"{outcome}. It was held against no {CLAIMED[case.audit]} ({why})"
     words = f"{CLAIMED.get(case.audit, case.audit)}: {case.outcome}"
     twice = case.rings_2x

@@ -13,7 +13,7 @@ from confide.files.io import number
 from confide.output import templates
 from confide.output.escaping import table_of
 from confide.report.published import quotes
-from confide.report.results import Result
+from confide.report.results import Result, unigram_like
 from confide.report.seeds import half_width, mean_of
 from confide.report.tables import author_columns, domain_columns
 from confide.report.tables.columns import BLOCKS, COLUMNS, Column
@@ -76,9 +76,9 @@ def summary(table: list[Row]) -> dict[str, float | str]:
 
 
 def worse_than_unigram(row: Row) -> bool:
-    """Whether guessing tokens by their frequency in redacted text is better on public tokens."""
+    """Whether guessing tokens by their frequency is better on public tokens."""
     ppl = row.get("ppl_public")
-    guess = row.get("ppl_unigram_redacted")
+    guess = row.get(unigram_like(row))
     return ppl is not None and guess is not None and ppl > guess
 
 
