@@ -28,8 +28,7 @@ LEAKS = {
 }
 PROMPTS = 40
 SAMPLES = 10
-CLUSTERS = [f"d{place // 40}" for place in range(PROMPTS * SAMPLES)]  # four prompts of a dialogue
-UNITS = [place // SAMPLES for place in range(PROMPTS * SAMPLES)]
+CLUSTERS = [f"d{place // 20}" for place in range(PROMPTS * SAMPLES)]  # two prompts of a dialogue
 SPEC = DomainLiraSpec.model_validate(
     {
         "kind": "domain_lira",
@@ -47,7 +46,7 @@ def verdicts(
 ) -> dict[str, dict[str, np.ndarray]]:
     """Target -> judge -> (n,) bool."""
     share_of = LEAKS.get(method, 0.05) / len(targets)
-    leaked = {target: rng.random(len(UNITS)) < share_of for target in targets}
+    leaked = {target: rng.random(len(CLUSTERS)) < share_of for target in targets}
     return {
         target: {
             name: (hit & (rng.random(len(hit)) < found)) | (rng.random(len(hit)) < FALSE[name] / 2)
@@ -58,7 +57,7 @@ def verdicts(
 
 
 def interval(flags: np.ndarray, prefix: str = "") -> dict:
-    return shown(share(flags, CLUSTERS, UNITS, 0.95), prefix)
+    return shown(share(flags, CLUSTERS, 0.95), prefix)
 
 
 def leak(method: str, prompts: tuple[str, ...], rng: np.random.Generator) -> dict:
@@ -103,9 +102,7 @@ def domain_lira(method: str, domain: str, rng: np.random.Generator) -> dict:
     }
     for target in targets:
         for name in JUDGES:
-            one, other = (
-                share(found[target][name], CLUSTERS, UNITS, 0.95) for found in (own, theirs)
-            )
+            one, other = (share(found[target][name], CLUSTERS, 0.95) for found in (own, theirs))
             value, low, high = ratio(one, other, 0.95)
             pair = {
                 "prompt": domain,

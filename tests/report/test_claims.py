@@ -120,7 +120,7 @@ def test_redaction_gives_away_what_it_misses(base, results):
         found = crt.missed(
             of(base, attacked(results, "redacted", "exposure", max=least)), "redacted"
         )
-        assert (found.word, found.p) == ((OPEN, None) if least == 4.0 else (HOLDS, 0.5))
+        assert (found.word, found.p) == ((OPEN, None) if least == 4.0 else (HOLDS, 1.0))
     alone = one_seed(attacked(results, "redacted", "exposure", max=9.7))
     assert crt.missed(of(base, alone), "redacted").word == ONE_SEED
     assert crt.missed(of(base, one_seed(results)), "redacted").word == HOLDS  # whole

@@ -84,12 +84,13 @@ class Tested(NamedTuple):
 def against_zero(values: Sequence[float]) -> Tested:
     """Student's t of at least two finite numbers.
 
-    Of equal ones, which do not tell how much they vary, the sign test.
+    Equal ones do not tell how much they vary: two of them, as rates of few cases can coincide, show
+    nothing; more, as where all cases differ in every seed, are certain, unless they are 0.
     """
     mean = mean_of(values)
     spread = deviation(values)
     if spread == 0.0:
-        return Tested(below=mean < 0, p=0.5 ** (len(values) - 1) if mean else 1.0)
+        return Tested(below=mean < 0, p=float(mean == 0 or len(values) == 2))
     statistic = mean / (spread / math.sqrt(len(values)))
     return Tested(below=mean < 0, p=2 * float(stdtr(len(values) - 1, -abs(statistic))))
 

@@ -78,7 +78,7 @@ def leaks(study: Study, prefix: str, policy: str) -> Verdict:
         f"leak rates {before} % without privacy, {after} % with the {policy} policy; "
         f"of {len(shares)} intervals {above} above the judges' false alarms, {within} within them"
     )
-    if above > RARELY * len(shares) or (is_telling and max(shares) > max(base)):
+    if above > RARELY * len(shares) or (is_telling and max(shares) >= max(base)):
         return Verdict(FAILS, evidence)
     is_shown = is_telling and within >= (1 - RARELY) * len(shares)
     return Verdict(HOLDS if is_shown else OPEN, evidence)
