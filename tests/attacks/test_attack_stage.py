@@ -50,6 +50,7 @@ def paths(tmp_path, digit_tokenizer):
     rows = [
         {
             "key": str(i),
+            "doc": str(i),
             "text": f"call {1000 + 37 * i}",
             "split": split,
             "gold": [[5, 9, "phone", 1.0]],

@@ -46,7 +46,7 @@ FAULTS = [
         both(
             edit(
                 "confide.dp.mechanism.clipping:PerExampleClipper._scale",
-                ("torch.where(finite, scale, 0.0)", "scale"),
+                ("torch.where(usable, scale, 0.0)", "scale"),
             ),
             edit(
                 "confide.dp.mechanism.gradients:Formed.add_weighted",
@@ -167,7 +167,7 @@ FAULTS = [
             ),
             edit(
                 "confide.dp.mechanism.clipping:PerExampleClipper._scale",
-                ("1 + 4 * torch.finfo(self.spare.dtype).eps", "1.0"),
+                ("1 + 4 * of_type.eps", "1.0"),
             ),
         ),
     ),
@@ -176,7 +176,7 @@ FAULTS = [
         "The clipping factor is stored in bfloat16: a contribution may be half a per cent above C.",
         STORED,
         "confide.dp.mechanism.clipping:PerExampleClipper._scale",
-        ("torch.where(finite, scale, 0.0)", "torch.where(finite, scale, 0.0).bfloat16()"),
+        ("torch.where(usable, scale, 0.0)", "torch.where(usable, scale, 0.0).bfloat16()"),
     ),
     slip(
         "padding reads foreign weights",

@@ -342,7 +342,7 @@ FAULTS = [
         "The same noise drawn twice does not spoil the certificate.",
         INFINITE,
         "confide.dp.ledger:noise_drawn_twice",
-        ("len(set(states)) < len(states)", "False"),
+        ("(states, sequences, seeded)", "(sequences, seeded)"),
     ),
     slip(
         "a copy that comes back is free",
