@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import yaml
 
 from confide.provenance.records import unrecorded
 from confide.provenance.snakemake_internals import record
@@ -136,6 +137,25 @@ def test_processes_are_asked_for_by_a_resource(fresh):
     assert (
         "confide train --processes 3 --nodes 2 --spec" in output and "--processes 1" not in output
     )
+
+
+def test_a_corpus_that_is_a_folder_is_read_again_if_a_file_in_it_changes(fresh, tmp_path):
+    """Such as a file that had a person's text, or lacked a span: the folder's date stays."""
+    project = fresh.copy(tmp_path / "project")
+    texts = project.folder / "texts"
+    (texts / "more").mkdir(parents=True)
+    for name in ("a.csv", "more/b.csv"):
+        (texts / name).write_text("text\n" + "".join(f"{name} says {n}\n" for n in range(30)))
+    params = yaml.safe_load((project.folder / "params.yaml").read_text())
+    params["corpora"]["own"] = {"reader": "table", "path": "texts"}
+    params["datasets"]["sim"]["corpus"] = "own"
+    (project.folder / "params.yaml").write_text(yaml.safe_dump(params))
+    points = "data/work/own-turn/points.jsonl"
+    project.snakemake("--cores", "1", points)
+    assert project.planned(points) == {}
+    before = texts.stat().st_mtime_ns
+    (texts / "more/b.csv").write_text("text\nnothing\n")
+    assert texts.stat().st_mtime_ns == before and project.planned(points) == {"split": 1}
 
 
 def test_results_without_records_are_refused(fresh, tmp_path):

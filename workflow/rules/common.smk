@@ -27,7 +27,7 @@ if CHECKED_OUT:
 from confide.config import jobs, pulled, studies
 from confide.config.params import FILE, load_layers
 from confide.errors import InputError
-from confide.files import packages, permissions
+from confide.files import folders, packages, permissions
 from confide.files.io import check_space
 from confide.output import escaping
 from confide.provenance import snakemake_internals
@@ -210,6 +210,15 @@ def raw_file(corpus):
     if (archive := getattr(corpus, "archive", None)) is not None:
         return f"data/raw/{archive}.jsonl"
     return getattr(corpus, "path", [])
+
+
+state_of = functools.cache(folders.state_of)
+
+
+def files_of(corpus):
+    """The state of all files of a corpus that is a folder, whose date a change of one does not move."""
+    path = getattr(corpus, "path", None)
+    return None if path is None else state_of(Path(path))
 
 
 def tokenizer_files(spec):

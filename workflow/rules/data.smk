@@ -44,6 +44,7 @@ rule split:
     params:
         spec=lambda w: show(SOURCES[w.source]),
         raw=lambda w, input: flag("raw", input.get("raw")),
+        files=lambda w: files_of(SOURCES[w.source].corpus),
         code=code("split"),
     shell:
         "confide split --spec {params.spec:q} {params.raw} --output {output} --threads {threads} > {log} 2>&1"

@@ -6,10 +6,10 @@ is not noticed, unless it may be that of the archive which the same reader knows
 
 import math
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from confide.files.folders import found_below
 from confide.specs import AuthorsSpec, CorpusSpec, CustomerSimSpec, DialoguesSpec, WikiTextSpec
 from confide.types import SPLITS
 
@@ -48,20 +48,8 @@ def meet(path: Path, *others: Path) -> bool:
 
 def identities(place: Path) -> Iterator[tuple[int, int]]:
     """Device and number of all files at a path, and of all that links below it lead to."""
-    folders: set[tuple[int, int]] = set()
-    waiting = [str(place)]
-    while waiting:
-        path = waiting.pop()
-        try:
-            known = os.stat(path)
-        except OSError:  # a link that leads nowhere
-            continue
-        identity = known.st_dev, known.st_ino
-        if not stat.S_ISDIR(known.st_mode):
-            yield identity
-        elif identity not in folders:
-            folders.add(identity)
-            waiting += [os.path.join(path, name) for name in os.listdir(path)]
+    for _, known in found_below(place):
+        yield known.st_dev, known.st_ino
 
 
 def drawn_apart(first: CorpusSpec, second: CorpusSpec) -> bool:

@@ -1,0 +1,41 @@
+"""What lies below a folder, links followed."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def found_below(place: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """All files at a path, and all that links below it lead to, with what the file system says of
+    them; a folder that several links lead to counts once.
+    """
+    folders: set[tuple[int, int]] = set()
+    waiting = [str(place)]
+    while waiting:
+        path = waiting.pop()
+        try:
+            known = os.stat(path)
+        except OSError:  # a link that leads nowhere
+            continue
+        identity = known.st_dev, known.st_ino
+        if not stat.S_ISDIR(known.st_mode):
+            yield path, known
+        elif identity not in folders:
+            folders.add(identity)
+            waiting += [os.path.join(path, name) for name in sorted(os.listdir(path))]
+
+
+def state_of(folder: Path) -> str | None:
+    """SHA-256 over the names, sizes and dates of all files below a folder; None of what is none.
+
+    A folder's own date stays where a file in it is changed, so that nothing would be made again.
+    """
+    if not folder.is_dir():
+        return None
+    total = hashlib.sha256()
+    for path, known in found_below(folder):
+        named = os.fsencode(os.path.relpath(path, folder))
+        total.update(b"%s\0%d\0%d\n" % (named, known.st_size, known.st_mtime_ns))
+    return total.hexdigest()
