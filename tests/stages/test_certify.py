@@ -213,7 +213,7 @@ def test_an_epoch_before_any_noise_costs_nothing(tmp_path):
 
 def test_warm_starts_are_composed_unless_public(tmp_path):
     source = source_of(METHODS["crt"])
-    published = source_of(METHODS["nonprivate"], public=True)
+    published = source_of(METHODS["nonprivate"], public=True, corpus="b" * 64)
     (tmp_path / "source.jsonl").write_text(source.dump())
     (tmp_path / "published.jsonl").write_text(published.dump())
     started = Ledger()

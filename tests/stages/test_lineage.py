@@ -141,9 +141,11 @@ def test_a_run_that_drew_no_noise_has_none_to_draw_again(tmp_path):
 
 
 def test_a_start_is_public_only_if_its_own_ledger_says_so(tmp_path):
-    published = run_of(METHODS["nonprivate"], public=True)
+    published = run_of(METHODS["nonprivate"], public=True, corpus="b" * 64)
     value, claims = descended(tmp_path, published, public=True)
     assert value["unaccounted"] == [] and claims["secret_caught"]["epsilon"] == 0
+    with pytest.raises(InputError, match="on the corpus that this run protects"):
+        descended(tmp_path, run_of(METHODS["nonprivate"], public=True), public=True)
     with pytest.raises(InputError, match="is said to be public"):
         descended(tmp_path, run_of(METHODS["nonprivate"]), public=True)
 

@@ -221,12 +221,24 @@ def test_two_names_of_one_corpus_are_added_up(tmp_path, model):
 
 
 def test_a_model_of_public_text_alone_costs_nothing(tmp_path, model, capsys):
-    (found,) = spent(tmp_path, model("a"), model("open", dataset="web", public=True))
+    (found,) = spent(
+        tmp_path, model("a"), model("open", dataset="web", corpus="b" * 64, public=True)
+    )
     assert found["runs"] == ["a/g0-s0"]
     assert (
         "models/open/certificate.json: trained on text that is declared public"
         in capsys.readouterr().out
     )
+
+
+def test_what_one_model_protects_is_public_for_no_other(tmp_path, model):
+    """Nor where all are said to be of one corpus."""
+    same = {"corpus": "a" * 64}
+    for other, asked in (("web", {}), ("apart", {"one_corpus": True})):
+        corpus = same if other == "web" else {"corpus": "b" * 64}
+        pair = model(f"{other}_a", **same), model(other, dataset=other, public=True, **corpus)
+        (found,) = spent(tmp_path, *pair, **asked)
+        assert len(found["runs"]) == 2
 
 
 def test_datasets_are_read_from_settings_and_from_the_ledgers_of_all_starts():

@@ -417,8 +417,21 @@ def lineage(ran: Ledger, path: Path, ledgers: list[Ledger]) -> list[Ledger]:
                 "says otherwise"
             )
             raise InputError(message, file=path, key="init", value=start["source"])
+        if start["public"] and any(corpora_of(one) & protected_by(ran) for one in before):
+            message = "is declared public, and was trained on the corpus that this run protects"
+            raise InputError(message, file=path, key="init", value=start["source"])
         ancestors += [] if start["public"] else before
     return [*ancestors, ran]
+
+
+def corpora_of(ledger: Ledger) -> set[str]:
+    """Digests of the corpora that a run was trained on."""
+    return {line["terms"]["corpus"] for line in ledger.events("data")}
+
+
+def protected_by(ledger: Ledger) -> set[str]:
+    """The same of those that are not declared public."""
+    return set() if saw_public_text(ledger) else corpora_of(ledger)
 
 
 def saw_public_text(ledger: Ledger) -> bool:

@@ -86,9 +86,7 @@ def spend(
     read_models = [model_of(path) for path in certificates(models)]
     if one_corpus:
         read_models = [replace(model, corpora=frozenset()) for model in read_models]
-    public = [
-        model for model in read_models if model.history and all(map(saw_public_text, model.history))
-    ]
+    public = [] if one_corpus else public_ones(read_models)
     counted, left_out = distinct([model for model in read_models if model not in public])
     groups = groups_of(counted)
     totals = [[total(group.models, name, delta) for name in CLAIMS] for group in groups]
@@ -101,6 +99,17 @@ def spend(
         )
     )
     say(*lines(counted, left_out, groups, totals, one_corpus))
+
+
+def public_ones(models: Sequence[Model]) -> list[Model]:
+    """Models whose ledgers declare all their text public, and whose corpora no other one protects:
+    what one model protects costs as well where another one's user calls it public.
+    """
+    declared = [
+        model for model in models if model.history and all(map(saw_public_text, model.history))
+    ]
+    protected = frozenset().union(*(each.corpora for each in models if each not in declared))
+    return [model for model in declared if not model.corpora & protected]
 
 
 def certificates(places: Sequence[Path]) -> list[Path]:
