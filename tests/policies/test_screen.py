@@ -16,6 +16,7 @@ from confide.data.redaction import (
 from confide.files import arrays
 from confide.policies import detector, policy, screen_of, together_of
 from confide.policies.at_once import at_once, plain
+from confide.policies.regex import fault
 from confide.policies.screen import screen
 from confide.specs import RedactSpec, RegexPolicySpec
 
@@ -172,15 +173,22 @@ alike = st.recursive(
 
 @settings(deadline=None, max_examples=400)
 @given(
-    st.lists(alike, min_size=1, max_size=3),
+    st.lists(st.tuples(st.sampled_from(["", "", "(?s)", "name"]), alike), min_size=1, max_size=3),
     st.lists(st.text("ab1 -\n\t\x1c", max_size=9), max_size=5),
 )
 def test_what_is_found_at_once_is_what_re_finds(some, texts):
-    """The same spans and labels, not only the same texts."""
-    together = at_once(some)
+    """The same spans and labels, not only the same texts; some patterns have a scan of their own,
+    for flags or a named group.
+    """
+    table = {
+        f"l{number}": f"(?P<x{number}>{pattern})" if flags == "name" else flags + pattern
+        for number, (flags, pattern) in enumerate(some)
+    }
+    assume(not any(map(fault, table.values())))
+    spec = RegexPolicySpec(kind="regex", patterns=table)
+    together = together_of(spec)
     assume(together is not None)
-    table = {f"l{number}": pattern for number, pattern in enumerate(some)}
-    find = policy(RegexPolicySpec(kind="regex", patterns=table))
+    find = policy(spec)
     found = together(arrays.texts(texts))
     columns = (found.text, found.start, found.end, found.label)
     spans = [[] for _ in texts]
@@ -212,6 +220,15 @@ def test_ordinary_patterns_are_looked_for_at_once(pattern):
 )
 def test_patterns_that_may_mean_something_else_are_left_to_re(pattern):
     assert at_once([pattern]) is None
+
+
+def test_a_pattern_with_a_scan_of_its_own_is_left_to_re():
+    """What it finds uses no text up that another one finds, too."""
+    for own in (r"(?P<x>ID-\d+)", r"(?s)ID-\d+"):
+        table = {"id": own, "word": r"\d+ [A-Z][a-z]+"}
+        spec = RegexPolicySpec(kind="regex", patterns=table)
+        assert together_of(spec) is None
+        assert policy(spec)("Ask ID-123 Smith now") == [(4, 16, "id", 1.0)]
 
 
 def test_texts_beyond_ascii_and_with_the_bytes_of_marks_are_left_to_re():

@@ -19,7 +19,7 @@ from confide.policies.misses import with_misses
 from confide.policies.ner import ner
 from confide.policies.presets import expressions, preset
 from confide.policies.presidio import presidio
-from confide.policies.regex import SECRET, regex
+from confide.policies.regex import SECRET, is_one_scan, regex
 from confide.policies.regex import detector as regex_detector
 from confide.policies.screen import Screen, screen
 from confide.policies.spans import (
@@ -71,7 +71,9 @@ def together_of(spec: PolicySpec) -> Callable[["pa.StringArray"], Matches] | Non
 
     None where that is not known to be what the policy finds in each.
     """
-    if spec.kind != "regex" or any(SECRET in pattern for pattern in spec.patterns.values()):
+    if spec.kind != "regex" or not is_one_scan(spec):
+        return None
+    if any(SECRET in pattern for pattern in spec.patterns.values()):
         return None
     return at_once(list(spec.patterns.values()))
 

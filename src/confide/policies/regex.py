@@ -55,6 +55,12 @@ def detector(spec: RegexPolicySpec) -> Callable[[str], bool]:
     return limited(fires)
 
 
+def is_one_scan(spec: RegexPolicySpec) -> bool:
+    """Whether what all patterns find is found in one scan, in which a match uses its text up."""
+    shared, alone = _sorted(spec)
+    return not alone or (len(alone) == 1 and not shared)
+
+
 def _sorted(spec: RegexPolicySpec) -> tuple[dict[str, str], dict[str, str]]:
     """The checked patterns that share a scan, and those that need one each."""
     for label, pattern in spec.patterns.items():
