@@ -147,6 +147,20 @@ def test_models_of_policies_are_named_by_their_bytes_or_not_called_public(tmp_pa
     assert read_json(output)["reads"][0]["digest"] == hashlib.sha256(b"weights").hexdigest()
 
 
+def test_a_secret_that_a_copy_alone_marks_stands_in_its_text_all_the_same(tmp_path):
+    """Two people marked each text; training reads the first of its copies, secret and all."""
+    points = []
+    for n in range(5):
+        text = f"{n} asks for Roberto"
+        points += [
+            (f"a{n}:0", text, "train", [span(0, 1, "name")]),
+            (f"b{n}:0", text, "train", [span(11, 18, "name")]),
+            (f"c{n}:0", text, "train", [span(11, 18, "name")]),
+        ]
+    result = run(tmp_path, points, [])
+    assert (result["multiplicity"], result["multiplicity_distinct"]) == (10, 5)
+
+
 def test_hand_counts(tmp_path):
     result = run(tmp_path)
     counts = ("secrets", "missed", "unprotected")

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from confide.data import occurrences
 from confide.data.label_rates import of_worst_label, upper
@@ -29,7 +31,7 @@ from confide.data.occurrences import (
     covered as covered_at,
 )
 from confide.dp.accounting.bounds import each_of
-from confide.files import buckets, columns
+from confide.files import arrays, buckets, columns
 from confide.files.buckets import KEYED, Buckets, Offsets, later_places
 from confide.files.columns import Points
 from confide.files.io import Range, size_of, write_json
@@ -40,7 +42,7 @@ from confide.files.stretches import Beside
 from confide.policies import covered
 from confide.provenance.terms import findings_by, read_before, terms
 from confide.specs import RecallSpec
-from confide.text.deduplication import apart, digests
+from confide.text.deduplication import TURNS, apart, content
 from confide.text.digests import fresh
 from confide.text.planted import is_planted_key
 from confide.text.secret_strings import (
@@ -195,7 +197,7 @@ def of_columns(
         which = ~of_planted & (numbers == number)
         if which.any():
             count.secrets[name] = flags(missed, unprotected, which)
-    texts, again = apart(points, gold.counts > 0, digested)
+    texts, again = apart(points, gold.counts > 0, digested, marks_of)
     real_secrets = ~of_planted
     there = Occurrences(
         line=line[real_secrets],
@@ -255,13 +257,36 @@ def of_rows(
 
 
 def gold_digests(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
-    """Where training points with gold spans begin, and digests of their texts, row by row.
+    """Where training points with gold spans begin, and digests of texts and spans, row by row.
 
-    Points that cannot be copies are left out.
+    A text in which other secrets are marked is no copy here: its secrets stand in the first one,
+    too, which is read, and nowhere else are they counted. Points that cannot be copies are left
+    out.
     """
-    rows = located_rows(shard, "text", "split", "answers", "gold")
-    with_gold = ((at, text, split, answers) for at, (text, split, answers, gold) in rows if gold)
-    return digests(with_gold, digested)
+    for at, (text, split, answers, gold) in located_rows(shard, "text", "split", "answers", "gold"):
+        if gold and split == "train" and MASK not in text:
+            marks = "".join(mark(*span[:3]) for span in gold).encode()
+            yield at, digested(content(text, answers) + TURNS + marks)
+
+
+def mark(start: int, end: int, label: str) -> str:
+    """One gold span, so that two lists of them are alike only where they are the same."""
+    return f"{start},{end},{len(label.encode())},{label};"
+
+
+def marks_of(points: Points) -> pa.StringArray:
+    """The same of the gold spans of each point (N,), in columns."""
+    gold = points.gold
+    labels = arrays.texts([f",{len(name.encode())},{name};" for name in gold.names])
+    spans = pc.binary_join_element_wise(
+        arrays.digits(gold.start),
+        arrays.text(","),
+        arrays.digits(gold.end),
+        labels.take(arrays.integers(gold.label)),
+        arrays.text(""),
+    )
+    edges = np.append(0, np.cumsum(gold.counts))
+    return pc.binary_join(arrays.lists(edges, spans), "")
 
 
 def copied(

@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from confide.files import arrays
 from confide.files.buckets import DIGEST, KEYED
@@ -20,21 +21,30 @@ from confide.types import MASK
 
 Place = TypeVar("Place")  # what a point is called: its key, or the byte at which it begins
 Answers = Sequence[tuple[int, int]] | None  # ranges of the assistants' turns in a conversation
-TURNS = b"\xff"  # between a text and its turns: a byte of no text
+TURNS = b"\xff"  # between a text and what is known of it, such as its turns: a byte of no text
 
 
 def apart(
-    points: Points, chosen: np.ndarray, digested: Callable[[bytes], bytes]
+    points: Points,
+    chosen: np.ndarray,
+    digested: Callable[[bytes], bytes],
+    marks: Callable[[Points], pa.StringArray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Records KEYED of those of chosen points (N,) that can be copies of one another.
 
     First those of the first of each text, then those of the others.
+
+    marks: what is known of points beside their texts, where only those are copies that agree in it.
     """
     places = np.flatnonzero(points.train & chosen & ~points.masked)
-    encoded = points.texts.take(arrays.integers(places)).dictionary_encode()
+    contents = points.texts.take(arrays.integers(places)).cast(pa.binary())
+    if marks is not None:
+        beside = marks(points).take(arrays.integers(places)).cast(pa.binary())
+        contents = pc.binary_join_element_wise(contents, beside, pa.scalar(TURNS))
+    encoded = contents.dictionary_encode()
     texts = arrays.from_integers(encoded.indices)  # numbered by their first appearance
     is_first = np.diff(np.maximum.accumulate(texts), prepend=-1) > 0
-    unique = map(digested, encoded.dictionary.cast(pa.binary()).to_pylist())
+    unique = map(digested, encoded.dictionary.to_pylist())
     records = np.empty(len(places), KEYED)
     records["digest"] = np.frombuffer(b"".join(unique), f"S{DIGEST}")[texts]
     records["at"] = points.at[places]
