@@ -45,7 +45,7 @@ CANARIES = {
     "inclusion": {"template": "my {2}", "count": 4, "seed": 2},
 }
 words = st.sampled_from(
-    ["call 12", "12 34", "Ann", "ok", "<MASK>", "<MASK> <MASK>", "é7", 'say "8"', "a'b", "", "x  y"]
+    ["call 12", "12 34", "Ann", "ok", "<MASK>", "<MASK> <MASK>", "é7", 'say "8"', "a'b", "", "x  y", "<MASK>\x0b<MASK>"]
 )
 
 

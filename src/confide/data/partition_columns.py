@@ -30,7 +30,7 @@ from confide.text.tokenizer import Tokenizer
 from confide.text.word_columns import laid_out, tokens_of
 from confide.types import MASK, Partition, View
 
-SEVERAL_MASKS = rf"{MASK}[\s\x1c-\x1f\x{{80}}-\x{{10FFFF}}]*{MASK}"  # or more than white space
+SEVERAL_MASKS = rf"{MASK}[\s\x0b\x1c-\x1f\x{{80}}-\x{{10FFFF}}]*{MASK}"  # or more than white space
 
 
 def part_of(
