@@ -45,7 +45,10 @@ CANARIES = {
     "inclusion": {"template": "my {2}", "count": 4, "seed": 2},
 }
 words = st.sampled_from(
-    ["call 12", "12 34", "Ann", "ok", "<MASK>", "<MASK> <MASK>", "é7", 'say "8"', "a'b", "", "x  y", "<MASK>\x0b<MASK>"]
+    [
+        *("call 12", "12 34", "Ann", "ok", "é7", 'say "8"', "a'b", "", "x  y"),
+        *("<MASK>", "<MASK> <MASK>", "<MASK>\x0b<MASK>"),
+    ]
 )
 
 

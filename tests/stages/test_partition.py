@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers.pre_tokenizers import ByteLevel
 
 from confide.data import partitioning
 from confide.data.partition_files import load_partition
@@ -17,7 +18,7 @@ from confide.specs import PartitionSpec
 from confide.stages.fill_key import fill_key
 from confide.stages.partition import partition
 from confide.text.fakes import value_of
-from confide.text.tokenizer import packed, save, train_bpe
+from confide.text.tokenizer import from_vocab, packed, save, train_bpe
 from confide.types import MASK, Span
 from tests import beside
 from tests.fills import KEY, key_for
@@ -254,6 +255,25 @@ def test_split_domain_and_owner(tmp_path):
     assert result.domains == ("x", "y")
     assert result.owner.tolist() == [0, -1, 1, 1]
     assert b"owner-name" not in (tmp_path / "r").read_bytes()
+
+
+@pytest.mark.parametrize("as_columns", [True, False])
+def test_a_vocabulary_that_leaves_bytes_out_is_refused(tmp_path, monkeypatch, as_columns):
+    """Its tokens stand elsewhere than their places say: a secret's would be taken for others."""
+    row = point(0, "pin 12 ok")
+    if as_columns:
+        places = ("key", "text", "doc", "split", "domain", "owner", "gold", "canary")
+        row = {name: (row | {"doc": "d", "canary": None})[name] for name in places}
+    for blank in (True, False):
+        letters = sorted(ByteLevel.alphabet() if blank else {*ByteLevel.alphabet()} - {"Ġ"})
+        table = {letter: number for number, letter in enumerate([*letters, "<|endoftext|>"])}
+        monkeypatch.setitem(globals(), "TOKENIZER", from_vocab(table, [], source="vocab"))
+        if blank:
+            view = run(tmp_path, [row], findings=[finding(0, (4, 6))]).original
+            assert np.flatnonzero(view.private).tolist() == [4, 5]
+        else:
+            with pytest.raises(InputError, match="leaves something of a text out"):
+                run(tmp_path, [row], findings=[finding(0, (4, 6))])
 
 
 def test_no_points_at_all(tmp_path):

@@ -16,6 +16,7 @@ from confide.data.partitioning import (
     Encode,
     Fill,
     Part,
+    check_tiled,
     dressed,
     edges_of,
     only_mask,
@@ -64,6 +65,7 @@ def part_of(
     shown = replaced(texts, changed, redacted(spec, joined, changed, has_mask, fill))
     original, rest = views_of(tokenizer, encode, texts, shown)
     edges = edges_of(tokenizer, original.ids, original.starts)
+    check_tiled(edges, original.starts, arrays.from_integers(pc.binary_length(texts)))
     bases = edges[original.starts[:-1]]
     flagged = overlapping(edges, *_bytes(points, joined.spans, joined.span_line, bases, changed))
     gold = points.gold

@@ -325,6 +325,7 @@ def _chunk(
         shown[index] = tokenizer.packed_planted(redacted[index])
     ids, counts = _flat(tokens)
     edges = edges_of(tokenizer, ids, starts_of(counts))
+    check_tiled(edges, starts_of(counts), np.array(list(map(byte_length, texts))))
     bases = edges[starts_of(counts)[:-1]]
     redacted_ids, redacted_counts = _flat(shown)
     scored = np.zeros(len(ids), bool)
@@ -379,6 +380,25 @@ def _flat(tokens: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
 
 def starts_of(counts: np.ndarray) -> np.ndarray:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+
+
+def byte_length(text: str) -> int:
+    """How long a text is in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def check_tiled(edges: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> None:
+    """InputError where the tokens of some text have more or fewer bytes than it: of a vocabulary
+    that drops blanks, say. Which of them hold a secret could not be told by their places.
+
+    edges (T + 1,) of all tokens; starts (N + 1,) of each text's; lengths (N,) of texts in bytes.
+    """
+    if (np.diff(edges[starts]) != lengths).any():
+        message = (
+            "leaves something of a text out, or adds something, "
+            "so that nobody knows which tokens hold a secret"
+        )
+        raise InputError(message, key="tokenizer")
 
 
 def edges_of(tokenizer: Tokenizer, ids: np.ndarray, starts: np.ndarray) -> np.ndarray:
