@@ -309,11 +309,14 @@ def test_a_sample_bounds_what_redaction_may_have_missed(
     tmp_path, missed, different, tested, refused
 ):
     """Of 100 secrets; all are tested, or a half."""
-    found = {"labels": {"name": {"secrets": 100, "missed": missed}}}
+    found = {"labels": {"name": {"secrets": 100, "missed": missed, "shown": 0}}}
     rows = {"labels": {"name": {"secrets": tested, "different": different}}}
     with pytest.raises(InputError) if refused else nullcontext():
         check_findings(found, rows, tmp_path, merge_masks=False)
     check_findings(found, rows, tmp_path, merge_masks=True)
+    found["labels"]["name"] |= {"shown": missed}
+    with pytest.raises(InputError) if refused else nullcontext():
+        check_findings(found, rows, tmp_path, merge_masks=True)
 
 
 @pytest.mark.parametrize("which", ["policy", "conservative"])

@@ -161,6 +161,23 @@ def test_a_secret_that_a_copy_alone_marks_stands_in_its_text_all_the_same(tmp_pa
     assert (result["multiplicity"], result["multiplicity_distinct"]) == (10, 5)
 
 
+@pytest.mark.parametrize(
+    ("spans", "missed", "shown"),
+    [
+        ([span(3, 7, "a"), span(8, 13, "a")], 1, 0),  # adjoining masks may be merged
+        ([span(3, 13, "a")], 0, 0),
+        ([span(3, 7, "a")], 1, 1),
+        ([span(4, 13, "a")], 1, 1),
+        ([], 1, 1),
+    ],
+)
+def test_white_space_alone_is_all_that_merged_masks_may_hide(tmp_path, spans, missed, shown):
+    points = [("d:0", "is Anna Smith", "train", [span(3, 13, "name")])]
+    found = [{"key": "d:0", "spans": spans, "conservative": True}] if spans else []
+    (counts,) = run(tmp_path, points, found)["labels"].values()
+    assert (counts["missed"], counts["shown"]) == (missed, shown)
+
+
 def test_hand_counts(tmp_path):
     result = run(tmp_path)
     counts = ("secrets", "missed", "unprotected")

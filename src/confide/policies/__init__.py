@@ -32,6 +32,7 @@ from confide.policies.spans import (
     merged_ranges,
     moved,
     redacted_text,
+    shows,
     union,
 )
 from confide.policies.words import words
@@ -143,6 +144,7 @@ __all__ = [
     "policy",
     "redacted_text",
     "screen_of",
+    "shows",
     "together_of",
     "union",
     "with_misses",

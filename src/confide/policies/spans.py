@@ -61,6 +61,17 @@ def covered(start: int, end: int, spans: Iterable[Sequence[Any]]) -> bool:
     return start >= end
 
 
+def shows(text: str, start: int, end: int, spans: Iterable[Sequence[Any]]) -> bool:
+    """Whether more than white space of a range lies in none of some spans, sorted by start: then it
+    is read, however masks are merged.
+    """
+    for first, last, *_ in spans:
+        if text[start : min(first, end)].strip():
+            return True
+        start = max(start, last)
+    return bool(text[start:end].strip())
+
+
 def merged_masks(text: str) -> str:
     """The text with masks that only white space separates as one, whoever put them there."""
     return ADJOINING.sub(MASK, text)

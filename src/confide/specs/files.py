@@ -48,14 +48,17 @@ class Pools(File):
 
 
 class FoundOfLabel(File):
-    """Of one label: its secrets, and those of which redaction found not all."""
+    """Of one label: its secrets, those of which redaction found not all, and of these such of which
+    more is read than white space between masks.
+    """
 
     secrets: Count
     missed: Count
+    shown: Count
 
     @model_validator(mode="after")
     def part(self) -> "FoundOfLabel":
-        if self.missed > self.secrets:
+        if self.shown > self.missed or self.missed > self.secrets:
             raise ValueError("more are missed than there are")
         return self
 

@@ -39,7 +39,7 @@ from confide.files.jsons import JsonObject
 from confide.files.rows import Found, Join, located_rows
 from confide.files.shards import scatter, shards
 from confide.files.stretches import Beside
-from confide.policies import covered
+from confide.policies import covered, shows
 from confide.provenance.terms import findings_by, read_before, terms
 from confide.specs import RecallSpec
 from confide.text.deduplication import TURNS, apart, content
@@ -69,6 +69,8 @@ class Count:
 
     secrets: dict[str, Flags] = field(default_factory=dict)  # by gold label
     planted: Flags = field(default_factory=Flags)  # whatever their label
+    # of the secrets, those of which more is read than white space between masks
+    shown: Counter[str] = field(default_factory=Counter)
     spans: Counter[str] = field(default_factory=Counter)  # by label of the policy
     true: Counter[str] = field(default_factory=Counter)  # of these, those that touch a secret
     points: Counter[str] = field(default_factory=Counter)  # by pool; failed: the policy raised
@@ -77,6 +79,7 @@ class Count:
         """Add what was counted over other points."""
         self.secrets = together(self.secrets, other.secrets)
         self.planted = self.planted.beside(other.planted)
+        self.shown += other.shown
         self.spans += other.spans
         self.true += other.true
         self.points += other.points
@@ -197,6 +200,9 @@ def of_columns(
         which = ~of_planted & (numbers == number)
         if which.any():
             count.secrets[name] = flags(missed, unprotected, which)
+    for place in np.flatnonzero(missed & ~of_planted):
+        if shows(*in_its_text(joined, line[place], start[place], end[place])):
+            count.shown[gold.names[numbers[place]]] += 1
     texts, again = apart(points, gold.counts > 0, digested, marks_of)
     real_secrets = ~of_planted
     there = Occurrences(
@@ -209,6 +215,16 @@ def of_columns(
         unprotected=unprotected[real_secrets],
     )
     return count, records_of(there, points.owner.names, gold.names, digested), texts
+
+
+def in_its_text(
+    joined: Joined, line: int, start: int, end: int
+) -> tuple[str, int, int, list[tuple[int, int]]]:
+    """A range among all characters as one of its text, with what the policy finds there."""
+    first, last = np.searchsorted(joined.span_line, (line, line + 1))
+    found = zip(joined.spans.start[first:last], joined.spans.end[first:last], strict=True)
+    base = joined.base[line]
+    return joined.points.texts[line].as_py(), start - base, end - base, list(found)
 
 
 def secrets(points: Points, is_planted: np.ndarray, labels: list[str] | None) -> np.ndarray:
@@ -366,6 +382,7 @@ def tally(
             count.planted = count.planted.beside(flags)
         else:
             count.secrets[label] = count.secrets.get(label, Flags()).beside(flags)
+            count.shown[label] += missed and shows(text, start, end, spans)
         before = strings.get((text[start:end], label), (False, False))
         strings[text[start:end], label] = (before[0] or missed, before[1] or unprotected)
     return strings
@@ -378,7 +395,10 @@ def summary(count: Count, unique: dict[str, Flags], most: Most, confidence: floa
     """
     labels = sorted(count.secrets)
     each = each_of(confidence, len(BOUNDED) * len(labels))
-    rows = {label: rates(count.secrets[label], unique[label], each) for label in labels}
+    rows = {
+        label: rates(count.secrets[label], unique[label], each) | {"shown": count.shown[label]}
+        for label in labels
+    }
     top = of_worst_label(rows, ("miss_rate", "delta2"))
     return top | {
         "recall": None if top["miss_rate"] is None else 1 - top["miss_rate"],
