@@ -346,9 +346,9 @@ BAD_CSV: dict[str, tuple[bytes, dict[str, Any], str]] = {
         {},
         ":1: text: there is no such column: did you mean Texts",
     ),
-    "listed": (b"a,b\nhunter2,b\n", {}, "(columns: a, b)"),
+    "listed": (b"hunter2,b\nhunter2,b\n", {}, "no such column (line 1 has 2)"),
     "alone": (b"body;a\nhunter2;b\n", {}, "line 1 is one column: is the delimiter"),
-    "blanks": (b"body,my hunter2\na,b\n", {}, "(columns: body, the name of column 2)"),
+    "blanks": (b"body,my hunter2\na,b\n", {}, "no such column (line 1 has 2)"),
     "no header": (
         b"hunter2 is here,4711\na,b\n",
         {},

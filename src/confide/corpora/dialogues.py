@@ -193,11 +193,18 @@ def _render(
 
 
 def _apart(spans: tuple[Span, ...], secrets: set[str]) -> list[Span]:
-    """Secret spans in order; of those that overlap, the longest."""
+    """Secret spans in order, those that overlap as one with the label of the longest: whoever finds
+    one of them alone has not found it.
+    """
     disjoint: list[Span] = []
-    for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
-        if span.label in secrets and all(
-            span.end <= other.start or span.start >= other.end for other in disjoint
-        ):
-            disjoint.append(span)
-    return sorted(disjoint)
+    longest = 0
+    for span in sorted(span for span in spans if span.label in secrets):
+        length = span.end - span.start
+        if disjoint and span.start < disjoint[-1].end:
+            before = disjoint.pop()
+            label = span.label if length > longest else before.label
+            span = before._replace(end=max(before.end, span.end), label=label)
+            length = max(length, longest)
+        disjoint.append(span)
+        longest = length
+    return disjoint

@@ -220,7 +220,8 @@ def parsed(line: Line, keys: frozenset[str] = KEYS, body: str = "text") -> Row:
     for key, value in row.items():
         if key not in keys:
             hint = "the reader messages takes it" if key == "messages" else RENAMED
-            raise line.refused(f"unknown key: one of {', '.join(sorted(keys))}; {hint}", key)
+            message = f"unknown key: one of {', '.join(sorted(keys))}; {hint}"
+            raise line.refused(message, jsons.name_of(key))
         if key in LISTS:
             continue
         if not isinstance(value, str) and (value is not None or key == body):

@@ -115,7 +115,7 @@ def file_messages(folder: Path) -> Iterator[tuple[str, bytes]]:
             if not name.startswith(".") and not OTHER_ITEM.fullmatch(name):
                 any_file = True
                 path = Path(here, name)
-                yield path.relative_to(folder).as_posix(), read_bytes(path)
+                yield named(path, folder), read_bytes(path)
     if not any_file:
         raise InputError("holds no files", file=folder, key="path")
 
@@ -153,7 +153,12 @@ def maildir_messages(folder: Path) -> Iterator[tuple[str, bytes]]:
         for place in (box / "cur", box / "new"):
             for path in sorted(place.iterdir()):
                 if not path.name.startswith(".") and path.is_file():
-                    yield path.relative_to(folder).as_posix(), read_bytes(path)
+                    yield named(path, folder), read_bytes(path)
+
+
+def named(path: Path, folder: Path) -> str:
+    """What a file is called, seen from a folder; bytes that are no text are escaped."""
+    return os.fsencode(path.relative_to(folder)).decode(errors="backslashreplace")
 
 
 def maildirs(folder: Path) -> list[Path]:

@@ -253,7 +253,8 @@ def _place(path: Path, header: Sequence[str], name: str, line: int | None = None
 def hint(header: Sequence[str], column: str, is_text: bool) -> str:
     """What to say of the columns after an error: their names, unless they may be values.
 
-    `is_text`: the header is the first line of a file, which may have none.
+    `is_text`: the header is the first line of a file, which may have none: then what stands there
+    may be anything, and is shown only where it is nearly what was asked for.
     """
     if is_text and len(header) == 1 and not is_name(header[0]):
         return ", and line 1 is one column: is the delimiter another?"
@@ -262,6 +263,8 @@ def hint(header: Sequence[str], column: str, is_text: bool) -> str:
     folded = {name.lower(): name for name in header if is_name(name) or not is_text}
     close = difflib.get_close_matches(column.lower(), folded, n=1)
     meant = f": did you mean {folded[close[0]]}?" if close else ""
+    if is_text:
+        return f"{meant} (line 1 has {len(header)})"
     return f"{meant} (columns: {column_names(header, is_text)})"
 
 

@@ -21,8 +21,12 @@ class Repeated(ValueError):
 
     def __init__(self, key: str):
         super().__init__("stands twice, and only one of them would be read")
-        is_name = key.isidentifier() and len(key) <= 40
-        self.key = key if is_name else None  # what is no name might be text
+        self.key = name_of(key)
+
+
+def name_of(key: str) -> str | None:
+    """A key that an error may show; None of what is no name, as it might be text."""
+    return key if key.isidentifier() and len(key) <= 40 else None
 
 
 class Nested(ValueError):
