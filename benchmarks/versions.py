@@ -26,6 +26,8 @@ from typing import Any
 from data_stages import POINTS, POLICIES, flags_of, jobs, tokenizer, write_lines
 from machine import machine
 
+from confide.files.io import sha256
+
 HERE = Path(__file__).resolve().parent
 RUN = "import json, sys; from data_stages import run; print(json.dumps(run(*json.load(sys.stdin))))"
 VERSIONS = ("base", "now")
@@ -69,13 +71,23 @@ def written(name: str, paths: dict[str, Path], inputs: set[Path]) -> Iterator[st
             counts = json.dumps([found.get(count) for count in COUNTS])
             yield hashlib.sha256(counts.encode()).hexdigest()
         else:
-            # not read at once: a stage's process begins with the peak of this one
-            digest = hashlib.sha256()
-            with path.open("rb") as lines:
-                for line in lines:
-                    if not line.startswith(CLOSING):
-                        digest.update(line)
-            yield digest.hexdigest()
+            yield digest_of(path)
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file, closing lines left out.
+
+    It is not read at once: a stage's process begins with the peak of this one. What is binary has
+    lines of any length, and no closing ones.
+    """
+    if path.suffix != ".jsonl":
+        return sha256(path)
+    digest = hashlib.sha256()
+    with path.open("rb") as lines:
+        for line in lines:
+            if not line.startswith(CLOSING):
+                digest.update(line)
+    return digest.hexdigest()
 
 
 def compare(sources: dict[str, Path], mb: float, point: str, rounds: int, folder: Path) -> Any:
