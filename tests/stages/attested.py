@@ -16,6 +16,7 @@ from confide.certify.certificate import sealed
 from confide.commands.attest import attest
 from confide.commands.release import RELEASED
 from confide.files.io import read_json, sha256, write_json
+from confide.report.pages.certificate import as_html, page
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 RUN = "r/g0.1-s0"
@@ -61,7 +62,11 @@ def certified(project, method="crt", **given):
     certificate(project, METHODS[method], **(ASKED[method] | {"noise_seed": None} | given))
     path = project / "certificate.json"
     path.write_text(path.read_text().replace(f"{project}/", ""))
-    write_json(path, sealed(read_json(path)))
+    found = sealed(read_json(path))
+    write_json(path, found)
+    text = page(found)
+    path.with_suffix(".md").write_text(text)
+    path.with_suffix(".html").write_text(as_html(text, f"Certificate of {found['run']}"))
     weights = sha256(project / "model")
     write_json(
         project / f"results/runs/{RUN}/game.json",

@@ -35,7 +35,7 @@ from confide.signing.statement import PREDICATE, STATEMENT
 SIGNED = {"certificate.json", "model", "config", "tokenizer", "ledger", "recall", "neighbours"}
 MEASURED = {
     f"results/runs/{RUN}/game.json",
-    *(f"results/studies/own/{name}" for name in ("gate.csv", "gate.xml", "scan.json")),
+    "results/studies/own/scan.json",
 }
 
 __all__ = ["built", "project"]  # fixtures
@@ -62,11 +62,32 @@ def test_a_statement_is_over_the_model_s_files_and_verifies(project, capsys):
     verify(project / "certificate.json", key=project / "key.pub")
     said = capsys.readouterr().out
     assert f"signed by {fingerprint(KEY.public_key())}" in said and "who vouches" not in said
-    assert "gate.csv" in said and "not here" not in said and "all the same" not in said
+    assert "scan.json" in said and "not here" not in said and "all the same" not in said
+
+
+@pytest.mark.parametrize("name", ["certificate.md", "certificate.html"])
+def test_a_page_that_says_something_else_is_not_signed(project, name):
+    (project / name).write_text((project / name).read_text().replace("ε", "0 ="))
+    with pytest.raises(Failure, match=f"{name}: is not the page of this certificate"):
+        sign(project)
+
+
+def test_a_page_that_nobody_signed_is_said_to_be_unchecked(project, capsys):
+    page = project / "certificate.html"
+    content = page.read_text()
+    page.unlink()
+    sign(project)
+    page.write_text(content.replace("ε", "0 ="))
+    capsys.readouterr()
+    verify(project / "certificate.json", key=project / "key.pub")
+    assert "not signed, so not checked: certificate.html" in capsys.readouterr().out
 
 
 def test_no_digest_of_confidential_text_is_signed(project):
     text = json.dumps(sign(project))
+    # nor of other models of the text, which may be functions of it: the gate's table has them
+    study = project / "results/studies/own"
+    assert not any(sha256(study / name) in text for name in ("gate.csv", "gate.xml"))
     assert not any(sha256(project / name) in text for name in ("original", "redacted"))
     assert sha256(project / f"results/runs/{RUN}/exposure.json") not in text
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pytest
-from attested import KEY, RUN, built, certified, gated, project, sign, statement_in
+from attested import KEY, RUN, built, certified, project, sign, statement_in
 from cryptography.hazmat.primitives import serialization
 
 from confide.commands.verify import verify
@@ -123,10 +123,11 @@ def test_a_certificate_that_was_made_again_is_not_the_one_that_was_signed(projec
         verify(project / "certificate.json", key=project / "key.pub")
 
 
-def test_a_gate_that_changed_after_signing_is_noticed(project):
+def test_a_scan_that_changed_after_signing_is_noticed(project):
     sign(project)
-    gated(project, [])
-    with pytest.raises(InputError, match="gate.csv: is not the file that was signed"):
+    with (project / "results/studies/own/scan.json").open("a") as scanned:
+        scanned.write(" ")
+    with pytest.raises(InputError, match="scan.json: is not the file that was signed"):
         verify(project / "certificate.json", key=project / "key.pub")
 
 

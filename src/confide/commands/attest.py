@@ -18,6 +18,8 @@ from confide.commands.verify import certificate_in, pages_beside, reached, verif
 from confide.errors import Failure, InputError
 from confide.files.io import atomic, sha256, write_json
 from confide.output.escaping import say
+from confide.report.pages.certificate import as_html, page
+from confide.report.pages.opening import audited
 from confide.signing.checked import REPEATED
 from confide.signing.envelope import signed
 from confide.signing.evidence import Evidence, evidence
@@ -68,6 +70,11 @@ def attest(
     if study is not None:
         measurements = evidence(certified["run"], files, path, study)
     against = [*own_objections(certified), *measurements.against]
+    against += [
+        f"{shown.name}: is not the page of this certificate, so make it again"
+        for shown in pages_beside(path)
+        if not is_page_of(shown, certified, measurements)
+    ]
     if against and not anyway:
         raise Failure(*against)
     subjects, roles = subjects_of(path, files, measurements)
@@ -102,6 +109,16 @@ def holding(path: Path) -> tuple[dict[str, Any], dict[str, list[dict[str, str]]]
             message = "is not here, and what is not here is not signed"
             raise InputError(message, file=path, key=f"files.{name}")
     return certified, files
+
+
+def is_page_of(shown: Path, certified: dict[str, Any], measurements: Evidence) -> bool:
+    """Whether a page says what follows from a certificate, with the audits or before there were
+    any: who signs vouches for it.
+    """
+    texts = [page(certified), page(certified, audited(measurements.gate))]
+    if shown.suffix == ".html":
+        texts = [as_html(text, f"Certificate of {certified['run']}") for text in texts]
+    return shown.read_text(encoding="utf-8", errors="replace") in texts
 
 
 def subjects_of(

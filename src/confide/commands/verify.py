@@ -85,8 +85,15 @@ def verify(
         if names:
             say(f"  not checked: {names}, which a signature would cover")
     else:
-        statement = attestation or certificate_file.with_name(NAME)
-        say(*vouched(certificate_file, certified, key=key, attestation=statement, folders=folders))
+        lines = vouched(
+            certificate_file,
+            certified,
+            key=key,
+            attestation=attestation or certificate_file.with_name(NAME),
+            folders=folders,
+            pages=pages_beside(certificate_file),
+        )
+        say(*lines)
 
 
 def certificate_in(place: Path) -> Path:

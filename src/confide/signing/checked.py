@@ -3,7 +3,7 @@
 An attestation is held against the certificate and the files at hand.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from os.path import isfile
 from pathlib import Path
 from typing import Any
@@ -31,11 +31,13 @@ def vouched(
     key: Path,
     attestation: Path,
     folders: list[Path],
+    pages: Sequence[Path] = (),
 ) -> Iterator[str]:
     """What a signature adds to a certificate that holds, in lines for people.
 
     found: the certificate's content. folders: where the other files that were signed are looked
-    for. InputError where the signature is not about this certificate.
+    for. pages: that lie beside the certificate, signed or not. InputError where the signature is
+    not about this certificate.
     """
     envelope = opened(attestation)
     name = signer(envelope, public_keys(key), attestation)
@@ -55,6 +57,8 @@ def vouched(
     yield f"  checked: the signature, and that it is over {covered}"
     if absent:
         yield f"  signed, but not here: {', '.join(absent)}"
+    if unsigned := [page.name for page in pages if page.name not in subjects]:
+        yield f"  not signed, so not checked: {', '.join(unsigned)}"
     for reason in predicate["overruled"]:
         yield f"  signed all the same: {reason}"
     for audit in predicate["unbound"]:

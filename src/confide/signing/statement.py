@@ -23,7 +23,6 @@ PREDICATE = "urn:confide:certificate:v1"
 CERTIFICATE = "certificate"
 PAGES = "pages"  # which people open instead of it
 AUDITS = "audits"
-GATE = "gate"
 SCAN = "scan"
 DIGEST = re.compile(r"[0-9a-f]{64}")
 

@@ -28,7 +28,11 @@ def page(certified: Json, tried: str = NOT_TRIED, against: Sequence[str] = ()) -
 
     tried: what was tried against the model, in a sentence. against: what speaks against its
     release, and was overruled.
+
+    The page of a certificate is the same before it was written and read again, so that whoever has
+    both can compare them.
     """
+    certified = in_order(certified)
     all_conditions = dict.fromkeys(
         condition for claim in certified["claims"] for condition in conditions(claim)
     )
@@ -46,6 +50,15 @@ def page(certified: Json, tried: str = NOT_TRIED, against: Sequence[str] = ()) -
         "against": against,
     }
     return templates.filled(__file__, certified | values)
+
+
+def in_order(value: Any) -> Any:
+    """A value of JSON with its keys in the order of a file."""
+    if isinstance(value, dict):
+        return {key: in_order(value[key]) for key in sorted(value)}
+    if isinstance(value, list | tuple):
+        return [in_order(part) for part in value]
+    return value
 
 
 def as_html(text: str, title: str, more: str = "") -> str:
