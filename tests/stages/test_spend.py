@@ -10,6 +10,7 @@ import pytest
 from certified import ASKED, DELTA, METHODS, append, certificate
 
 from confide.certify.certificate import sealed
+from confide.certify.texts import certificate_of_texts
 from confide.cli import main
 from confide.commands.spend import LISTED, corpora_of, spend
 from confide.dp.accounting.price import epsilon
@@ -111,6 +112,27 @@ def test_folders_are_searched_for_certificates(tmp_path, model):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="empty: holds no certificate.json"):
         spend([tmp_path / "empty"])
+
+
+def test_texts_below_a_folder_are_counted_with_their_model_or_refused(tmp_path, model):
+    """Whose model is not there cost what it does, which nobody could add up."""
+    folder = model("a")
+    certified = read_json(folder / "certificate.json")
+    weights = certified["files"]["model"][0]["sha256"]
+    made = {"path": "t.jsonl", "sha256": "0" * 64, "count": 2}
+
+    def texts(weights):
+        model_of_texts = certified | {"weights": weights}
+        stated = certificate_of_texts(
+            model_of_texts, asked=None, drawn={}, texts=made, certificate="../a/certificate.json"
+        )
+        write_json(folder.parent / "t.jsonl.certificate.json", stated)
+
+    texts(weights)
+    assert len(spent(tmp_path, folder.parent)) == 1
+    texts("0" * 64)
+    with pytest.raises(InputError, match="certificate of their model is not among those given"):
+        spent(tmp_path, folder.parent)
 
 
 def test_without_its_ledger_a_certificate_is_taken_at_its_word_and_added(tmp_path, model, capsys):

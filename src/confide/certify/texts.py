@@ -62,10 +62,11 @@ AS_READ = (
     "the texts are training points as the policy leaves them, which is all that this model was "
     "trained on, without sentences that were planted for attacks"
 )
-# A certificate that was not made by `confide release` counts secrets, and has digests of text.
+# A certificate that was not made by `confide release` counts secrets, and has digests of text; so
+# has what is made from it.
 COUNTS = (
-    "the model's certificate holds exact counts of secrets: not for release (`confide release`, "
-    "then `confide synthesize` from its folder)"
+    "this certificate and the model's hold exact counts of secrets, and a seal over digests of "
+    "their text: not for release (`confide release`, then `confide synthesize` from its folder)"
 )
 
 

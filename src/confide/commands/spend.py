@@ -24,12 +24,12 @@ from confide.certify.together import (
     total,
 )
 from confide.commands.epsilon import rounded_up
-from confide.commands.verify import CERTIFICATE, NEEDED, reached, read, verified
+from confide.commands.verify import CERTIFICATE, NEEDED, is_of_texts, reached, read, verified
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import number, read_file, write_json
 from confide.output.escaping import say
-from confide.specs.files import ClaimOfFile, File
+from confide.specs.files import ClaimOfFile, File, TextsFile
 
 # of the terms of a training those that tell of which corpus it was
 TELLING = {"dataset": "name", "corpus": "digest"}
@@ -83,7 +83,9 @@ def spend(
     """
     if delta is not None and not 0 < delta < 1:
         raise InputError("must lie between 0 and 1", key="delta", value=delta)
-    read_models = [model_of(path) for path in certificates(models)]
+    paths = certificates(models)
+    check_texts(models, paths)
+    read_models = [model_of(path) for path in paths]
     if one_corpus:
         read_models = [replace(model, corpora=frozenset()) for model in read_models]
     public = [] if one_corpus else public_ones(read_models)
@@ -121,6 +123,22 @@ def certificates(places: Sequence[Path]) -> list[Path]:
             raise InputError(f"holds no {CERTIFICATE}", file=path)
         paths += below
     return list({path.resolve(): path for path in paths}.values())
+
+
+def check_texts(places: Sequence[Path], counted: Sequence[Path]) -> None:
+    """InputError where texts lie below a folder whose model is not counted, which they cost."""
+    weights = {file["sha256"] for path in counted for file in read(path)["files"]["model"]}
+    below = [
+        path
+        for place in places
+        if place.is_dir()
+        for path in sorted(place.rglob(f"*.{CERTIFICATE}"))
+    ]
+    for path in filter(is_of_texts, below):
+        of_model = read_file(path, TextsFile)["model"]
+        if of_model["weights"] not in weights:
+            message = "is of texts, and the certificate of their model is not among those given"
+            raise InputError(message, file=path, key="model", value=of_model["certificate"])
 
 
 def model_of(path: Path) -> Model:
