@@ -171,6 +171,17 @@ def test_what_a_policy_may_miss_speaks_against_it(gamma, labels, said):
     assert against_texts(certified, {"labels": labels}, Counter()) == [*said, MADE_TO_MISS]
 
 
+@pytest.mark.parametrize("marked", [0, 2])
+def test_what_a_person_marked_is_missed(marked):
+    reviewed = {"name": {"marked": marked}, "any label": {"marked": marked}}
+    certified = {
+        "policy": {"gamma": None, "review_labels": reviewed},
+        "asked": {"train": {"data": {"miss_rate": 0.0}}},
+    }
+    said = [MISSED] if marked else [MAY_MISS]
+    assert against_texts(certified, {"labels": {}}, Counter()) == said
+
+
 def test_another_view_than_the_model_read_is_refused(project):
     """A certificate that somebody seals again may name any file, and verify has never seen it."""
     path = certify(project)

@@ -47,7 +47,7 @@ RELEASED = {
 }
 
 TEXTS = "texts.jsonl"  # what the model was trained on, where that is asked for
-MISSED = "of the secrets that the corpus knows the policy misses some: the texts show these"
+MISSED = "of the secrets that are marked the policy misses some: the texts show these"
 MAY_MISS = "nobody knows that the policy misses no secret: the texts show what it misses"
 # which values those are, a public hash of them decides
 MADE_TO_MISS = (
@@ -175,8 +175,10 @@ def against_texts(
     """
     gamma = certified["policy"]["gamma"]
     misses = any(label["missed"] for label in (measured.get("labels") or {}).values())
+    reviewed = certified["policy"].get("review_labels") or {}
+    marked = any(rates["marked"] for rates in reviewed.values())
     reasons = []
-    if gamma or misses:
+    if gamma or misses or marked:
         reasons.append(MISSED)
     elif gamma is None:
         reasons.append(MAY_MISS)
