@@ -16,7 +16,7 @@ from confide.certify.certificate import sealed
 from confide.certify.texts import FILLED, quotas
 from confide.cli import main
 from confide.commands import synthesize as module
-from confide.commands.synthesize import synthesize
+from confide.commands.synthesize import called, synthesize
 from confide.commands.verify import verify
 from confide.corpora import READERS
 from confide.errors import Failure, InputError
@@ -263,6 +263,16 @@ def test_texts_verify_elsewhere_beside_the_files_of_their_model(
 def test_a_certificate_that_counts_secrets_is_not_for_release(project: Path) -> None:
     made(project)
     assert "exact counts" in read_json(project / "texts.jsonl.certificate.json")["release_note"]
+
+
+def test_folders_above_are_not_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Such as a user's, or a client's: where the model lies is nobody's business."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    certificate = Path("released/certificate.json")
+    assert called(certificate, Path("texts.jsonl")) == "released/certificate.json"
+    assert called(certificate, Path("../texts.jsonl")) == "certificate.json"
+    assert called(Path("../client/certificate.json"), Path("texts.jsonl")) == "certificate.json"
 
 
 def test_the_stage_writes_what_the_command_writes(project: Path) -> None:

@@ -146,6 +146,22 @@ def test_every_field_that_is_flipped_is_refused(folder, capsys, remembered):
             verify(forged)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda value: value["code"].update(version="1.0, audited by all"), "is no version"),
+        (lambda value: value["code"].update(version={"said": "so"}), "is no version"),
+        (lambda value: value["files"]["model"][0].update(checked="twice"), "checked"),
+    ],
+)
+def test_there_is_no_room_for_words_of_one_s_own(folder, change, message):
+    value = json.loads((folder / "certificate.json").read_text())
+    change(value)
+    (folder / "certificate.json").write_text(json.dumps(sealed(value)))
+    with pytest.raises(InputError, match=message):
+        verify(folder / "certificate.json")
+
+
 def test_without_a_new_seal_not_even_a_note_can_change(folder):
     whole = json.loads((folder / "certificate.json").read_text())
     for place in leaves(whole):

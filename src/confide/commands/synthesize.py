@@ -93,13 +93,24 @@ def synthesize(
         asked=asked,
         drawn=counted(asked, progress),
         texts=texts,
-        certificate=os.path.relpath(place.resolve(), output.resolve().parent),
+        certificate=called(place, output),
     )
     write_json(output.with_name(f"{output.name}.{CERTIFICATE}"), said)
     progress.begun.file.unlink()
     say(f"{output}: {said['says']}")
     if said["release_note"]:
         say(f"  {said['release_note']}")
+
+
+def called(certificate: Path, output: Path) -> str:
+    """What texts call their model's certificate: where it lies as seen from them if both lie below
+    this folder, and else its name alone, since folders above are nobody's business.
+    """
+    here = Path.cwd().resolve()
+    places = certificate.resolve(), output.resolve()
+    if not all(place.is_relative_to(here) for place in places):
+        return certificate.name
+    return os.path.relpath(places[0], places[1].parent)
 
 
 def parts_of(file: Path) -> list[MixSpec]:

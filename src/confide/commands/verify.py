@@ -10,6 +10,7 @@ write a ledger of a training that never was. With a public key it is checked as 
 that (`signing`).
 """
 
+import re
 from collections.abc import Iterator
 from os.path import isfile
 from pathlib import Path
@@ -38,6 +39,7 @@ CERTIFICATE = "certificate.json"  # its name in the folder of a run, or of a rel
 SINGLE = ("ledger", "model", "recall", "neighbours")
 NEEDED = (*SINGLE, "start_ledgers")
 MEASURED = ("recall", "neighbours")  # copies of which lie beside the certificate
+RELEASE = re.compile(r"[0-9][0-9a-z.+!_-]{0,39}")  # of this program: what follows from no file
 CHECKED = (
     "  checked: the ledger's chain, its updates against the settings, "
     "its price by two accountants, every claim"
@@ -143,7 +145,10 @@ def checked(
     files, unreachable = reached(certified["files"], folders, certificate_file)
     again = certificate(spec, files, certified["files"])
     check_training(spec.train, files["ledger"][0])
-    again["code"]["version"] = certified["code"].get("version")  # this program's own may be another
+    released = certified["code"].get("version")  # this program's own may be another
+    if not (isinstance(released, str) and RELEASE.fullmatch(released)):
+        raise InputError("is no version", file=certificate_file, key="code.version")
+    again["code"]["version"] = released
     for field, says, holds in differences(certified, again):
         message = f"says {says!r}, but {holds!r} follows from the files"
         raise InputError(message, file=certificate_file, key=field)

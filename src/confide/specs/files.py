@@ -246,6 +246,8 @@ class EpochOfFile(File):
 
 
 class NamedFile(File):
+    model_config = ConfigDict(extra="forbid")
+
     path: str
     sha256: str
 

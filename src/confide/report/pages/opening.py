@@ -208,8 +208,14 @@ def not_promised(certified: Json) -> list[str]:
         )
     base = certified.get("public_constants", {}).get("pretrained")
     if base:
-        promises.append(f"anything of the text that {base} was trained on before")
+        promises.append(f"anything of the text that {named(base)} was trained on before")
     return promises
+
+
+def named(pretrained: str) -> str:
+    """What a page calls a pretrained model: its name on the hub, or that of its folder alone."""
+    is_path = pretrained.startswith(("/", ".", "~")) or pretrained.count("/") > 1
+    return pretrained.rstrip("/").rpartition("/")[2] if is_path else pretrained
 
 
 def labels_of(certified: Json) -> list[str]:
