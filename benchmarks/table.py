@@ -351,12 +351,11 @@ def versions() -> Iterator[str]:
     found = load("versions")
     if found is None:
         return
-    size = min(case["megabytes"] for case in found["cases"].values())
     yield from (
         "### Beside release 0.1.0",
         "",
-        f"`python benchmarks/versions.py`, {hardware(found)}. Least processor time of some rounds, "
-        f"at {size:,.0f} MB of text; peak memory, libraries included. "
+        f"`python benchmarks/versions.py`, {hardware(found)}. Least processor time of some rounds; "
+        "peak memory, libraries included. "
         f"{same_files(found['cases'].values())}:",
         "",
     )
@@ -367,7 +366,8 @@ def versions() -> Iterator[str]:
             rows.append((name, base, now, times(row["ratio"]), f"{row['peak_mb']['now']:,.0f}"))
         together = case["seconds"]["base"] / case["seconds"]["now"]
         rows.append(("all together", "", "", times(together), ""))
-        yield from table((POINTS[point], "0.1.0", "now", "ratio", "MiB"), rows)
+        head = f"{POINTS[point]}, {case['megabytes']:,.0f} MB"
+        yield from table((head, "0.1.0", "now", "ratio", "MiB"), rows)
 
 
 def page() -> str:
