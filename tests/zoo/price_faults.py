@@ -113,7 +113,7 @@ FAULTS = [
         "That an ancestor's noise can be drawn again is not said of its descendants.",
         INFINITE,
         "confide.certify.certificate:certificate",
-        ("any((recorded(ledger) for ledger in history))", "recorded(ran)"),
+        ("any((ledger.seeded() for ledger in history))", "bool(ran.seeded())"),
     ),
     slip(
         "authors and copies",

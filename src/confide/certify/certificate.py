@@ -144,7 +144,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> JsonObjec
         *token_claims(facts),
         *chunk_claims(facts),
     ]
-    reproducible = any(recorded(ledger) for ledger in history)
+    reproducible = any(ledger.seeded() for ledger in history)
     content = {
         "version": VERSION,
         "run": spec.train.run,
@@ -458,12 +458,6 @@ def release_note(history: Sequence[Ledger], *, reproducible: bool) -> str | None
         SYNTHETIC: any(each.get("synthetic") for each in terms),
     }
     return "; ".join(note for note, holds in notes.items() if holds) or None
-
-
-def recorded(ledger: Ledger) -> bool:
-    """Whether a run drew noise from a seed that is written down."""
-    noisy = any(release.noisy for release in ledger.releases())
-    return noisy and any(line["noise"] != "system" for line in ledger.events("start"))
 
 
 def unaccounted(history: list[Ledger], missed: JsonObject) -> list[str]:

@@ -196,15 +196,15 @@ def _apart(spans: tuple[Span, ...], secrets: set[str]) -> list[Span]:
     """Secret spans in order, those that overlap as one with the label of the longest: whoever finds
     one of them alone has not found it.
     """
-    disjoint: list[Span] = []
-    longest = 0
+    groups: list[list[Span]] = []
     for span in sorted(span for span in spans if span.label in secrets):
-        length = span.end - span.start
-        if disjoint and span.start < disjoint[-1].end:
-            before = disjoint.pop()
-            label = span.label if length > longest else before.label
-            span = before._replace(end=max(before.end, span.end), label=label)
-            length = max(length, longest)
-        disjoint.append(span)
-        longest = length
-    return disjoint
+        if groups and span.start < max(other.end for other in groups[-1]):
+            groups[-1].append(span)
+        else:
+            groups.append([span])
+    return [
+        max(group, key=lambda span: span.end - span.start)._replace(
+            start=group[0].start, end=max(span.end for span in group)
+        )
+        for group in groups
+    ]

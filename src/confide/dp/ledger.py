@@ -232,8 +232,10 @@ class Ledger:
         return list(self._sequences)
 
     def seeded(self) -> list[str]:
-        """Names of the runs whose noise comes from a seed that is written down."""
-        return [line["run"] for line in self.events("start") if line["noise"] == "recorded"]
+        """Names of the runs that drew noise from a seed that is written down."""
+        if not any(release.noisy for release in self.releases()):
+            return []
+        return [line["run"] for line in self.events("start") if line["noise"] != "system"]
 
     def _go_on(self, release: AnyRelease) -> None:
         """ValueError where a sequence of correlated noise changes its settings."""
@@ -485,5 +487,5 @@ def noise_drawn_twice(ledgers: Collection[Ledger]) -> bool:
     """
     states = [state for ledger in ledgers for state in ledger.states()]
     sequences = [name for ledger in ledgers for name in ledger.sequences()]
-    seeded = [run for ledger in ledgers if ledger.states() for run in ledger.seeded()]
+    seeded = [run for ledger in ledgers for run in ledger.seeded()]
     return any(len(set(names)) < len(names) for names in (states, sequences, seeded))

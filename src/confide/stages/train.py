@@ -9,6 +9,7 @@ checkpoint and writes all files.
 
 import hashlib
 import io
+import json
 import sys
 from contextlib import nullcontext, redirect_stderr
 from dataclasses import asdict, replace
@@ -23,10 +24,10 @@ from confide.data.partition_files import check_vocabulary, load_partition, withi
 from confide.dp.ledger import Ledger, settings_digest
 from confide.errors import InputError
 from confide.files.io import atomic, sha256, write_jsonl
+from confide.files.jsons import JsonObject
 from confide.models.recompute import recompute
 from confide.models.sharding import Shards
 from confide.output.escaping import terminal, warn
-from confide.provenance.artefacts import digest_of
 from confide.provenance.code_hash import code_hash
 from confide.provenance.terms import read_before
 from confide.runtime.memory import advised, free, keep_pages
@@ -95,7 +96,8 @@ def train(
         check_authors(spec, partition)
         sizes = sizes_of(spec, partition)
         plan = enumerate_steps(spec, sizes)
-        fingerprint = fingerprint_of(spec, inputs)
+        reads = list(read_before(spec.reads, tokenizer))
+        fingerprint = fingerprint_of(spec, inputs, reads)
         group.check_files(fingerprint)
         saved = checkpoints.read(checkpoint, fingerprint)
         job = prepare(
@@ -104,6 +106,7 @@ def train(
             epochs=plan,
             sizes=sizes.of(plan),
             tokenizer=tokenizer,
+            reads=reads,
             init=init,
             init_ledger=init_ledger,
             group=group,
@@ -219,6 +222,7 @@ def prepare(
     epochs: Epochs,
     sizes: Sizes,
     tokenizer: Path,
+    reads: list[JsonObject],
     init: Path | None,
     init_ledger: Path | None,
     group: Group,
@@ -226,8 +230,8 @@ def prepare(
 ) -> Job:
     """A job at its start: its model, its noise, and a ledger that says what the start has seen.
 
-    sizes: of what these steps draw from, and of nothing else. noise_multiplier: of a job that goes
-    on; None: for exactly these steps.
+    sizes: of what these steps draw from, and of nothing else. reads: what was read before, as lines
+    of the ledger. noise_multiplier: of a job that goes on; None: for exactly these steps.
     """
     device = device_of(spec.device)
     loaded_tokenizer = load_tokenizer(tokenizer)
@@ -263,7 +267,7 @@ def prepare(
         regulariser=regulariser,
         group=group,
     )
-    open_ledger(job, sizes, tokenizer)
+    open_ledger(job, sizes, reads)
     if init is not None and init_ledger is not None:
         check_start(init, init_ledger)
         text = init_ledger.read_text()
@@ -300,7 +304,7 @@ def check_code(job: Job, saved: dict[str, checkpoints.State], folder: Path) -> N
         )
 
 
-def open_ledger(job: Job, sizes: Sizes, tokenizer: Path) -> None:
+def open_ledger(job: Job, sizes: Sizes, reads: list[JsonObject]) -> None:
     """Write into the ledger whose history it is, what is read, and which products of earlier stages
     the model holds.
     """
@@ -314,12 +318,12 @@ def open_ledger(job: Job, sizes: Sizes, tokenizer: Path) -> None:
     )
     terms = spec.data.model_dump()
     ledger.data(terms, pools=sizes.pools, authors=sizes.authors, states=sizes.states)
-    for read in read_before(spec.reads, tokenizer):
+    for read in reads:
         ledger.read(**read)
 
 
-def fingerprint_of(spec: TrainSpec, inputs: list[Path | None]) -> str:
-    """What a checkpoint must have been made from to be continued."""
+def fingerprint_of(spec: TrainSpec, inputs: list[Path | None], reads: list[JsonObject]) -> str:
+    """What a checkpoint must have been made from to be continued; reads: lines of the ledger."""
     parts = [spec.model_dump_json(), *(sha256(path) for path in inputs if path is not None)]
-    parts += [f"{read.artefact}: {digest_of(read.artefact)}" for read in spec.reads]
+    parts.append(json.dumps(reads))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

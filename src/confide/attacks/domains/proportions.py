@@ -5,8 +5,8 @@ sample whose share varies as much, adjusted for the few clusters that the varian
 (Korn and Graubard 1998). Where fewer than five clusters have a flagged text, or fewer than five
 have one that is not, that variance is as good as unknown, and each cluster counts as one text at
 most: without this rule, intervals of 95 % covered rates of ten clusters 80 to 95 % of the time. A
-ratio: the score interval of Koopman 1984 at the two effective sizes; it
-needs no continuity correction, and its ends are 0 and infinity where a count is 0.
+ratio: the score interval of Koopman 1984 at the two effective sizes; it needs no continuity
+correction, and its ends are 0 and infinity where a count is 0.
 """
 
 from collections.abc import Callable, Sequence

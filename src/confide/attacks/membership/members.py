@@ -7,7 +7,7 @@ common would more often be in train, and a model of other text could tell. Publi
 told apart by their form alone. The candidates depend on corpus and seed, not on the model.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,28 +44,28 @@ def occurrences(points: Path, labels: Collection[str]) -> dict[tuple[str, bool],
     The first place of a secret is never a later copy, so deduplication takes no candidate away.
     """
     first: dict[tuple[str, bool], Candidate] = {}
-    for text, split, gold in read_rows(points, "text", "split", "gold"):
-        for start, end, label, *_ in gold:
-            secret = text[start:end]
-            member = split == "train"
-            if label in labels and secret.strip():
-                candidate = Candidate(secret, text, start, end, member, label=label)
-                first.setdefault((secret, member), candidate)
+    for candidate, _ in everywhere(points, labels):
+        first.setdefault((candidate.secret, candidate.member), candidate)
     return first
 
 
 def first_occurrences(points: Path, labels: Collection[str]) -> list[Candidate]:
     """Each secret of the labels that one document holds, and no other, at its first place."""
+    first: dict[str, Candidate] = {}
     documents: dict[str, set[str]] = {}
-    for text, doc, gold in read_rows(points, "text", "doc", "gold"):
+    for candidate, doc in everywhere(points, labels):
+        first.setdefault(candidate.secret, candidate)
+        documents.setdefault(candidate.secret, set()).add(doc)
+    return [candidate for secret, candidate in first.items() if len(documents[secret]) == 1]
+
+
+def everywhere(points: Path, labels: Collection[str]) -> Iterator[tuple[Candidate, str]]:
+    """Each secret of the labels wherever it stands, and the document that it stands in."""
+    for text, doc, split, gold in read_rows(points, "text", "doc", "split", "gold"):
         for start, end, label, *_ in gold:
-            if label in labels:
-                documents.setdefault(text[start:end], set()).add(doc)
-    return [
-        candidate
-        for candidate in occurrences(points, labels).values()
-        if len(documents[candidate.secret]) == 1
-    ]
+            secret = text[start:end]
+            if label in labels and secret.strip():
+                yield Candidate(secret, text, start, end, split == "train", label=label), doc
 
 
 def choose(candidates: list[Candidate], limit: int, rng: np.random.Generator) -> list[Candidate]:

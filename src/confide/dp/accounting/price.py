@@ -269,12 +269,11 @@ def price(releases: Sequence[AnyRelease]) -> Price:
         release.step.view == "original" and release.step.tokens != "public" for release in exposing
     )
     closed = in_clear or reason is not None
-    told_apart = any(release.step.tells_apart for release in updates)
     return Price(
         record=None if exposing or reason else noisy,
         caught=None if closed else [release for release in noisy if reads_original(release)],
         conditional=any(release.step.pool in ("public", "private") for release in updates),
-        by_token=told_apart or len(updates) < len(ran),
+        by_token=any(map(tells_apart, ran)),
         screened=any(release.step.view == "redacted" for release in exposing),
         published=tuple(
             release for release in updates if release.noisy and as_published(release.step)
@@ -295,6 +294,11 @@ def reads_original(release: AnyRelease) -> bool:
     return isinstance(release, StateRelease) or release.step.view == "original"
 
 
+def tells_apart(release: AnyRelease) -> bool:
+    """Whether it tells public tokens from private ones, as whoever hands on states does."""
+    return isinstance(release, StateRelease) or release.step.tells_apart
+
+
 def unbounded(ran: Sequence[AnyRelease]) -> str | None:
     """Why nothing is bounded by releases that tell tokens apart, or do so now and then, or hide now
     points, now authors.
@@ -309,7 +313,7 @@ def unbounded(ran: Sequence[AnyRelease]) -> str | None:
     # more or fewer points are a contribution more in one, and another contribution in the other
     if len(units) > 1:
         return "some noise hides points and some hides authors, and nothing here composes the two"
-    told_apart = {release.step.tells_apart for release in updates} | ({True} if shown else set())
+    told_apart = set(map(tells_apart, ran))
     if "author" in units and True in told_apart:
         return "tokens of a point were told apart, but noise hides authors"
     # a caught secret's tokens add nothing to a sum, or change it; and what a mask hides and which

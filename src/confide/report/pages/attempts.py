@@ -122,7 +122,7 @@ def told_apart(metrics: Json) -> str:
     others = metrics.get("non_members")
     if high is None and members and others:
         _, high = auc_null(members, others)
-    return beside_chance(area, high, metrics)
+    return beside_chance(area, high, without=blind(metrics))
 
 
 def beyond_chance(p: float) -> str:
@@ -158,17 +158,16 @@ def searched(metrics: Json) -> str:
     )
 
 
-def beside_chance(area: float, high: float | None, metrics: Json | None = None) -> str:
+def beside_chance(area: float, high: float | None, *, without: float = 0.0) -> str:
     """An area under the ROC curve beside the largest one that chance gives, where that is known.
 
-    metrics: of the attack, for what it reaches that looks at the strings and at no model.
+    without: the area that is reached without the model.
     """
     words = f"AUC {rounded_up(area, 3)}, where 0.5 is guessing and 1 always right"
     if high is None:
         return f"{words}; what chance gives was not measured"
     p = auc_p_value(area, high)
     words += f" and chance gives up to {high:.3g}{p_words(p)}"
-    without = blind(metrics or {})
     if without > high:
         words += f"; the strings alone, without the model, give {without:.3g}"
     verdict = MORE if area > max(high, without) else NO_MORE
