@@ -16,7 +16,7 @@ from confide.certify.certificate import sealed
 from confide.commands.attest import attest
 from confide.commands.release import RELEASED
 from confide.files.io import read_json, sha256, write_json
-from confide.report.pages.certificate import as_html, page
+from confide.report.pages.certificate import both_pages
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 RUN = "r/g0.1-s0"
@@ -64,9 +64,8 @@ def certified(project, method="crt", **given):
     path.write_text(path.read_text().replace(f"{project}/", ""))
     found = sealed(read_json(path))
     write_json(path, found)
-    text = page(found)
-    path.with_suffix(".md").write_text(text)
-    path.with_suffix(".html").write_text(as_html(text, f"Certificate of {found['run']}"))
+    for ending, content in both_pages(found).items():
+        path.with_suffix(ending).write_text(content)
     weights = sha256(project / "model")
     write_json(
         project / f"results/runs/{RUN}/game.json",

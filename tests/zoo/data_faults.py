@@ -93,7 +93,7 @@ FAULTS = [
         "dedup merges masked texts",
         "Two texts whose different secrets are both masked count as copies of each other.",
         CAUGHT,
-        "confide.text.deduplication:digests",
+        "confide.text.deduplication:can_be_copy",
         ('split == "train" and MASK not in text', 'split == "train"'),
     ),
     slip(

@@ -18,8 +18,8 @@ from confide.commands.verify import certificate_in, pages_beside, reached, verif
 from confide.errors import Failure, InputError
 from confide.files.io import atomic, sha256, write_json
 from confide.output.escaping import say
-from confide.report.pages.certificate import as_html, page
-from confide.report.pages.opening import audited
+from confide.report.pages.certificate import both_pages
+from confide.report.pages.opening import NOT_TRIED, audited
 from confide.signing.checked import REPEATED
 from confide.signing.envelope import signed
 from confide.signing.evidence import Evidence, evidence
@@ -115,10 +115,9 @@ def is_page_of(shown: Path, certified: dict[str, Any], measurements: Evidence) -
     """Whether a page says what follows from a certificate, with the audits or before there were
     any: who signs vouches for it.
     """
-    texts = [page(certified), page(certified, audited(measurements.gate))]
-    if shown.suffix == ".html":
-        texts = [as_html(text, f"Certificate of {certified['run']}") for text in texts]
-    return shown.read_text(encoding="utf-8", errors="replace") in texts
+    pages = (both_pages(certified, tried) for tried in (NOT_TRIED, audited(measurements.gate)))
+    said = shown.read_text(encoding="utf-8", errors="replace")
+    return any(said == page[shown.suffix] for page in pages)
 
 
 def subjects_of(

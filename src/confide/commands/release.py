@@ -27,7 +27,7 @@ from confide.files.io import atomic, read_file, sha256, write_json, write_jsonl
 from confide.models.export import export, export_adapter, exportable, named
 from confide.output.escaping import say
 from confide.report.pages.card import card
-from confide.report.pages.certificate import as_html, page
+from confide.report.pages.certificate import both_pages
 from confide.report.pages.opening import audited
 from confide.signing.evidence import checks_of
 from confide.specs import CausalLMSpec, CertifySpec, ModelSpec, ScanSpec, parse
@@ -262,10 +262,8 @@ def assemble(
         ]
         again |= {"files": entries}
     sealed_again = sealed(again)
-    text = page(sealed_again, audited(audits), against)
     write_json(folder / CERTIFICATE, sealed_again)
-    pages = {".md": text, ".html": as_html(text, f"Certificate of {sealed_again['run']}")}
-    for suffix, content in pages.items():
+    for suffix, content in both_pages(sealed_again, audited(audits), against).items():
         with atomic(folder / f"certificate{suffix}") as temporary:
             temporary.write_text(content)
 

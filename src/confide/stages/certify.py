@@ -12,7 +12,7 @@ from confide.dp.accounting.cross_check import google
 from confide.dp.accounting.price import mechanisms_of
 from confide.dp.ledger import Ledger
 from confide.files.io import write_json, write_text
-from confide.report.pages.certificate import as_html, page
+from confide.report.pages.certificate import both_pages
 from confide.specs import CertifySpec
 
 
@@ -51,7 +51,7 @@ def certify(
     mechanisms = mechanisms_of(Ledger.from_file(ledger).releases())
     for relation in ("add_or_remove", "replace_one"):
         google(mechanisms, relation, written["headline"]["delta"])
-    text = page(written)
-    write_text(words, text)
-    write_text(html, as_html(text, f"Certificate of {written['run']}"))
+    pages = both_pages(written)
+    write_text(words, pages[".md"])
+    write_text(html, pages[".html"])
     write_json(output, written)

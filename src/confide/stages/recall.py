@@ -42,7 +42,7 @@ from confide.files.stretches import Beside
 from confide.policies import covered, shows
 from confide.provenance.terms import findings_by, read_before, terms
 from confide.specs import RecallSpec
-from confide.text.deduplication import TURNS, apart, content
+from confide.text.deduplication import TURNS, apart, can_be_copy, content
 from confide.text.digests import fresh
 from confide.text.planted import is_planted_key
 from confide.text.secret_strings import (
@@ -280,7 +280,7 @@ def gold_digests(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[t
     out.
     """
     for at, (text, split, answers, gold) in located_rows(shard, "text", "split", "answers", "gold"):
-        if gold and split == "train" and MASK not in text:
+        if gold and can_be_copy(text, split):
             marks = "".join(mark(*span[:3]) for span in gold).encode()
             yield at, digested(content(text, answers) + TURNS + marks)
 

@@ -57,6 +57,11 @@ def content(text: str, answers: Answers) -> bytes:
     return encoded if answers is None else encoded + TURNS + orjson.dumps(answers)
 
 
+def can_be_copy(text: str, split: str) -> bool:
+    """Whether a point may be a copy of another, or another one of it."""
+    return split == "train" and MASK not in text
+
+
 def digests(
     rows: Iterable[tuple[Place, str, str, Answers]], digest: Callable[[bytes], bytes]
 ) -> Iterator[tuple[Place, bytes]]:
@@ -64,7 +69,7 @@ def digests(
     another.
     """
     for place, text, split, answers in rows:
-        if split == "train" and MASK not in text:
+        if can_be_copy(text, split):
             yield place, digest(content(text, answers))
 
 

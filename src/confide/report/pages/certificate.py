@@ -52,6 +52,14 @@ def page(certified: Json, tried: str = NOT_TRIED, against: Sequence[str] = ()) -
     return templates.filled(__file__, certified | values)
 
 
+def both_pages(
+    certified: Json, tried: str = NOT_TRIED, against: Sequence[str] = ()
+) -> dict[str, str]:
+    """`page` by the ending of its file: in Markdown, and for a browser."""
+    text = page(certified, tried, against)
+    return {".md": text, ".html": as_html(text, f"Certificate of {certified['run']}")}
+
+
 def in_order(value: Any) -> Any:
     """A value of JSON with its keys in the order of a file."""
     if isinstance(value, dict):

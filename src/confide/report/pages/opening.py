@@ -213,7 +213,10 @@ def not_promised(certified: Json) -> list[str]:
 
 
 def named(pretrained: str) -> str:
-    """What a page calls a pretrained model: its name on the hub, or that of its folder alone."""
+    """What a page calls a pretrained model: its name on the hub, or that of its folder alone.
+
+    By its form, and not by what lies there, so that the page is the same on every machine.
+    """
     is_path = pretrained.startswith(("/", ".", "~")) or pretrained.count("/") > 1
     return pretrained.rstrip("/").rpartition("/")[2] if is_path else pretrained
 
