@@ -39,9 +39,9 @@ COMMANDS = (  # for a user, about in the order of use; no rule of the workflow c
 STAGES = (
     "fetch", "pretrained", "split", "plant", "tokenizer", "pipeline", "domain_policy",
     "word_list", "found_values", "fill_key", "dedup", "digests", "repeats", "copies", "redact",
-    "recall", "partition", "gather", "neighbours", "train", "shadows", "gather_shadows", "certify",
-    "evaluate", "attack", "trajectory", "draw", "synthetic", "worth", "text_audit", "gate",
-    "study", "summary", "panel", "leaderboard", "tuning", "scan", "track",
+    "recall", "marked", "partition", "gather", "neighbours", "train", "shadows", "gather_shadows",
+    "certify", "evaluate", "attack", "trajectory", "draw", "synthetic", "worth", "text_audit",
+    "gate", "study", "summary", "panel", "leaderboard", "tuning", "scan", "track",
 )
 # fmt: on
 TRACEBACK = "CONFIDE_TRACEBACK"  # set: faults are shown in full

@@ -269,11 +269,20 @@ def test_examples_are_masked_and_those_with_a_secret_withheld(points, tokenizer,
 
 
 def test_a_veil_hides_what_a_policy_or_a_gold_span_knows(points):
-    show = veil([LEAK.judges["words"]], points, 6)
+    show = veil([LEAK.judges["words"]], [points], 6)
     assert show("my cable box is T6-1042-9, a seat") == "my <MASK> box is [code], a <MASK>"
     assert show("T6-1042-9T2-7730-4") == "[code][code]" and show("nothing") == "nothing"
     assert show("t6 1042 9 it is") is None  # in another form, of which nobody knows where it stands
     assert drawn("abcdef", [Span(0, 2, "p")], [Span(1, 4, "g"), Span(3, 5, "h")]) == "<MASK>f"
+
+
+def test_a_veil_hides_what_a_person_marked(points, tmp_path):
+    marked = tmp_path / "marked.jsonl"
+    write_jsonl(marked, [{"key": "1", "text": "for Mr Levin", "gold": [(7, 12, "name", 1.0)]}])
+    target = Target(None, None, points, marked=marked)
+    show = veil([LEAK.judges["words"]], target.with_secrets, 5)
+    assert show("Levin has T6-1042-9") == "[name] has [code]"
+    assert veil([LEAK.judges["words"]], [points], 5)("Levin") == "Levin"
 
 
 def test_a_veil_withholds_a_text_on_which_a_policy_fails(points, monkeypatch):
@@ -283,7 +292,7 @@ def test_a_veil_withholds_a_text_on_which_a_policy_fails(points, monkeypatch):
         return [Span(0, 2, "word")]
 
     monkeypatch.setattr(examples.policies, "policy", lambda spec: find)
-    show = veil([LEAK.judges["words"]], points, 6)
+    show = veil([LEAK.judges["words"]], [points], 6)
     assert show("my box") == "<MASK> box"
     assert show("my box is T6-1042-9") is None
 

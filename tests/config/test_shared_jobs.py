@@ -100,3 +100,13 @@ def test_one_seed_of_two_methods_has_the_same_text_canaries_and_coins(params):
         assert {jobs.training(several, run).seed for run in own} == {seed}
     canaries = jobs.canaries(several, "sim")
     assert "seeds" not in type(canaries).model_fields  # of the dataset, whatever the run's seed
+
+
+def test_a_trajectory_holds_no_text_of_attacks_that_show_some(params):
+    """No page has texts of an epoch."""
+    again = differing(params, trajectory=["dogo_leak_airline", "exposure"])
+    run, *_ = jobs.of_row(again, "again")
+    assert params.attacks["dogo_leak_airline"].examples > 0
+    assert jobs.attack(again, run, "dogo_leak_airline").attack.examples > 0
+    assert jobs.trajectory(again, run).attacks["dogo_leak_airline"].examples == 0
+    assert jobs.trajectory(again, run).attacks["exposure"] == params.attacks["exposure"]

@@ -1,6 +1,7 @@
 """What is pushed was searched: every file of it, the summary and the records of jobs among it."""
 
 import json
+import re
 from base64 import urlsafe_b64encode
 from pathlib import Path
 
@@ -13,6 +14,7 @@ pytestmark = pytest.mark.slow
 
 OWN = ("results/summary/scan.json", "results/summary/scan.csv")
 PAGES = ("results/summary/scan.html", "results/summary/scan.sarif")
+REVIEW = "data/own/reviews/sim.json"
 LATER = (*OWN, *PAGES, "results/summary/tracked.json")  # written once all else was searched
 
 
@@ -62,3 +64,21 @@ def test_a_secret_in_the_summary_or_in_a_record_fails_the_last_search(project):
         output = project.snakemake("--forcerun", "search_summary", check=False)
         assert project.status != 0 and "1 hits (name)" in output and secret not in output
         planted.unlink()
+
+
+def test_what_a_person_marked_is_looked_for_wherever_gold_secrets_are(fresh, tmp_path):
+    """In what a study and the summary hand out."""
+    project = fresh.copy(tmp_path / "project")
+    plan = project.snakemake("all", "-np")
+    assert "marked.jsonl" not in plan
+    review = project.folder / REVIEW
+    review.parent.mkdir()
+    review.write_text("{}")
+    parameters = project.folder / "params.yaml"
+    of_one_policy = parameters.read_text().replace("gammas: [0.1], ", "")
+    parameters.write_text(of_one_policy.replace("policy: d", f"review: {REVIEW}, policy: d", 1))
+    plan = project.snakemake("all", "-np")
+    marked = "data/work/sim/g0/marked.jsonl"
+    assert re.search(f"confide marked .* --review {REVIEW} .* --output {marked} ", plan)
+    searches = [line for line in plan.splitlines() if "confide scan " in line]
+    assert len(searches) == 2 and all(f" {marked} " in line for line in searches)

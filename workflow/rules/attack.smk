@@ -142,6 +142,13 @@ def ledger_file(wildcards):
     return {"ledger": f"models/{wildcards.run}/ledger.jsonl"}
 
 
+def attack_marks(wildcards):
+    """What examples must not show beside gold secrets, for an attack that shows some."""
+    if not getattr(PARAMS.attacks[wildcards.attack], "examples", 0):
+        return []
+    return marked_files(RUNS[wildcards.run])
+
+
 rule attack:
     input:
         unpack(pretrained_files),
@@ -154,6 +161,7 @@ rule attack:
         points=dataset_file("points.jsonl"),
         canaries=dataset_file("canaries.json"),
         judges=lambda w: jobs.judge_files(PARAMS, [w.attack]),
+        marked=attack_marks,
     output:
         "results/runs/{run}/{attack}.json",
     log:
@@ -171,11 +179,12 @@ rule attack:
         shadows=lambda w, input: flag("shadows", input.get("shadows")),
         reference=lambda w, input: flag("reference", input.get("reference")),
         ledger=lambda w, input: flag("ledger", input.get("ledger")),
+        marked=lambda w, input: flag("marked", input.marked),
         code=code("attack"),
     shell:
         "confide attack --spec {params.spec:q} --model {input.model} --tokenizer {input.tokenizer} "
         "--points {input.points} --canaries {input.canaries} {params.shadows} {params.reference} "
-        "{params.ledger} --output {output} 2>&1 | tee {log}"
+        "{params.ledger} {params.marked} --output {output} 2>&1 | tee {log}"
 
 
 # The same attacks on the model as it was after every epoch, where a row asks for that.

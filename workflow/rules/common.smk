@@ -292,6 +292,12 @@ def review_files(wildcards):
     return {"review": review, **drawn_from} if review else {}
 
 
+def marked_files(run):
+    """What a person marked in texts of a run's dataset, as points; none without a review."""
+    reviewed = DATASETS[run.row.dataset].review
+    return [f"data/work/{run.redaction}/marked.jsonl"] if reviewed else []
+
+
 @functools.cache
 def findings_of(dataset, gamma):
     """Whose findings those of a dataset are: its policies' settings, and the user's own files that these name."""

@@ -181,6 +181,25 @@ rule recall:
         "--output {output} --threads {threads} > {log} 2>&1"
 
 
+# What a person marked in a review, as points: what is shown or handed out is searched for it, too.
+rule marked:
+    input:
+        unpack(review_files),
+        points="data/work/{dataset}/points.jsonl",
+    output:
+        "data/work/{dataset}/g{gamma}/marked.jsonl",
+    log:
+        "logs/marked/{dataset}-g{gamma}.log",
+    benchmark:
+        "logs/benchmarks/marked/{dataset}-g{gamma}.tsv"
+    params:
+        spec=lambda w: show(jobs.marked(PARAMS, w.dataset, float(w.gamma))),
+        code=code("marked"),
+    shell:
+        "confide marked --spec {params.spec:q} --review {input.review} --points {input.points} --spans {input.spans} "
+        "--copies {input.copies} --output {output} > {log} 2>&1"
+
+
 rule partition:
     input:
         unpack(fill_files),

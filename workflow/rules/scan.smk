@@ -28,8 +28,11 @@ def scanned_tokenizers(runs):
 
 
 def secret_points(runs):
-    """Text of the private datasets, whose gold spans are looked for."""
-    return [f"data/work/{name}/points.jsonl" for name in scanned_datasets(runs, False)]
+    """Text of the private datasets, whose gold spans are looked for, and what a person marked in it."""
+    names = scanned_datasets(runs, False)
+    private = [run for run in runs if run.row.dataset in names]
+    marked = dict.fromkeys(file for run in private for file in marked_files(run))
+    return [f"data/work/{name}/points.jsonl" for name in names] + list(marked)
 
 
 def secret_canaries(runs):

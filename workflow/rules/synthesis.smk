@@ -78,6 +78,7 @@ rule worth:
         texts="data/synthetic/{run}/synthetic.jsonl",
         points=dataset_file("points.jsonl"),
         tokenizer=tokenizer_file,
+        marked=lambda w: marked_files(RUNS[w.run]),
     output:
         "results/runs/{run}/worth.json",
     log:
@@ -91,10 +92,11 @@ rule worth:
     params:
         spec=lambda w: show(jobs.worth(PARAMS, RUNS[w.run])),
         templates=lambda w, input: flag("templates", input.get("templates")),
+        marked=lambda w, input: flag("marked", input.marked),
         code=code("worth"),
     shell:
         "confide worth --spec {params.spec:q} --texts {input.texts} --original {input.original} --redacted {input.redacted} "
-        "--points {input.points} --tokenizer {input.tokenizer} {params.templates} --output {output} > {log} 2>&1"
+        "--points {input.points} --tokenizer {input.tokenizer} {params.templates} {params.marked} --output {output} > {log} 2>&1"
 
 
 rule text_audit:

@@ -23,6 +23,12 @@ class Target:
     # A model with the same tokenizer that never saw the corpus, for scores that compare with it.
     reference: LanguageModel | None = None
     ledger: Path | None = None  # what training recorded, for the attack that repeats its updates
+    marked: Path | None = None  # what a person marked in a review, as points
+
+    @property
+    def with_secrets(self) -> list[Path]:
+        """Points whose gold spans are all that is known to be a secret."""
+        return [self.points] if self.marked is None else [self.points, self.marked]
 
 
 def opened(
@@ -34,6 +40,7 @@ def opened(
     shadows: Path | None = None,
     reference: Path | None = None,
     ledger: Path | None = None,
+    marked: Path | None = None,
     *,
     as_trained: bool = False,
 ) -> Target:
@@ -59,4 +66,5 @@ def opened(
         shadows=shadows,
         reference=None if reference is None else fitting(reference, models.load),
         ledger=ledger,
+        marked=marked,
     )

@@ -27,6 +27,7 @@ from confide.specs import (
     DataSpec,
     EvaluateSpec,
     FoundValuesSpec,
+    MarkedSpec,
     NeighboursSpec,
     Params,
     PartitionSpec,
@@ -291,6 +292,11 @@ def recall(params: Params, dataset: str, gamma: float) -> RecallSpec:
     )
 
 
+def marked(params: Params, dataset: str, gamma: float) -> MarkedSpec:
+    """What a review of a dataset is of."""
+    return MarkedSpec(text=text(params, dataset), redact=redaction(params, dataset, gamma))
+
+
 def neighbours(params: Params, dataset: str, gamma: float, dedup: bool) -> NeighboursSpec:
     """The neighbour test of a dataset."""
     return NeighboursSpec(
@@ -545,8 +551,13 @@ def references(params: Params, attacks: list[str]) -> list[Run]:
 
 def trajectory(params: Params, run: Run) -> TrajectorySpec:
     """The attacks on a run as it was after every epoch."""
-    attacks = {name: judged(params, name) for name in run.row.trajectory}
+    attacks = {name: without_texts(judged(params, name)) for name in run.row.trajectory}
     return TrajectorySpec(run=run.run, attacks=attacks)
+
+
+def without_texts(attack: AttackSpec) -> AttackSpec:
+    """The attack as numbers alone, of one that shows texts, too."""
+    return attack.model_copy(update={"examples": 0}) if hasattr(attack, "examples") else attack
 
 
 # Texts

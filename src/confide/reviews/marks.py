@@ -14,7 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from confide.errors import InputError
 from confide.files.io import read_json, write_json
 from confide.policies import covered, hidden
+from confide.provenance.terms import findings_by, terms
 from confide.reviews.draw import ANY, OTHER, Drawn, Mark, Text, Wanted, draw_sample, words_of
+from confide.specs import RedactSpec, TextSpec
 
 VERSION = 1
 LARGEST = 100_000  # texts of a review
@@ -87,6 +89,20 @@ def load(path: Path) -> Review:
 def save(path: Path, review: Review) -> None:
     """Write a review, whole or not at all."""
     write_json(path, review.model_dump(mode="json"))
+
+
+def reviewed(
+    text: TextSpec, redact: RedactSpec, path: Path, *, points: Path, spans: Path, copies: Path
+) -> tuple[Review, Drawn]:
+    """A review with its texts; InputError unless it is of this corpus and these policies."""
+    review = load(path)
+    expected = terms(text, redact)
+    for key in expected:
+        if review.terms.get(key) != expected[key]:
+            message = "is another one: this is a review of another corpus, split or policy"
+            raise InputError(message, file=path, key=f"terms.{key}")
+    files = {"points": points, "spans": spans, "copies": copies}
+    return review, sample_of(review, path, **files, policies=findings_by(redact))
 
 
 def sample_of(

@@ -314,6 +314,13 @@ class RecallSpec(Spec):
     confidence: Fraction = 0.95
 
 
+class MarkedSpec(Spec):
+    """Of which texts a review is, and of which findings."""
+
+    text: TextSpec
+    redact: RedactSpec
+
+
 class PackageSpec(Spec):
     """A package of the registry that carries a pretrained model."""
 

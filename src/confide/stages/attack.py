@@ -23,10 +23,12 @@ def attack(
     shadows: Path | None = None,
     reference: Path | None = None,
     ledger: Path | None = None,
+    marked: Path | None = None,
 ) -> None:
     """Write the attack's metrics; all but "seconds" are the same in every run.
 
-    `reference`: weights of the reference model.
+    `reference`: weights of the reference model. `marked`: what a person marked in a review, as
+    points; examples show neither that nor gold secrets.
 
     "weights" is the SHA-256 of the model that was attacked.
 
@@ -44,6 +46,7 @@ def attack(
         shadows=shadows,
         reference=reference,
         ledger=ledger,
+        marked=marked,
     )
     begun = time.perf_counter()
     metrics = ATTACKS[spec.attack.kind](spec.attack, target)

@@ -47,10 +47,9 @@ from confide.files.io import write_json
 from confide.files.jsons import JsonObject
 from confide.files.shards import shards
 from confide.policies import covered
-from confide.provenance.terms import findings_by, read_before, terms
-from confide.reviews.draw import Drawn, Mark, Text
-from confide.reviews.marks import Review, sample_of
-from confide.reviews.marks import load as load_review
+from confide.provenance.terms import read_before, terms
+from confide.reviews.draw import Mark, Text
+from confide.reviews.marks import Review, reviewed
 from confide.reviews.tally import Rates, counts_of, marks_of
 from confide.specs import NeighboursSpec
 from confide.text.tokenizer import load
@@ -144,7 +143,13 @@ def neighbours(
     drawn = draw(some_secrets, wanted, spec.seed)
     find = lru_cache(maxsize=CACHE_TEXTS)(finder_of(spec.redact))
     process = process_of(find, spec.partition, load(tokenizer))
-    by_hand = None if review is None else reviewed(spec, review, points, spans, copies)
+    by_hand = None
+    if review is not None:
+        if spans is None or copies is None:
+            message = "needs spans and copies, too: its texts are drawn from them"
+            raise InputError(message, key="review")
+        files = {"points": points, "spans": spans, "copies": copies}
+        by_hand = reviewed(spec.text, spec.redact, review, **files)
     marked = [] if by_hand is None else [secret_of(*mark) for mark in marks_of(*by_hand)]
     secrets = [*drawn, *marked]
     texts = {text for secret in secrets for text in (secret.text, secret.masked)}
@@ -166,22 +171,6 @@ def neighbours(
         counts = counts_of(*by_hand, partial(rates_in, tester), of_review.RATES)
         review_told = Told(by_hand[0], counts, [trial(secret) for secret in marked])
     write_json(output, measured_on | summary(tested, there, spec.confidence, review_told))
-
-
-def reviewed(
-    spec: NeighboursSpec, path: Path, points: Path, spans: Path | None, copies: Path | None
-) -> tuple[Review, Drawn]:
-    """A review with its texts; InputError unless it is of this corpus and these policies."""
-    if spans is None or copies is None:
-        raise InputError("needs spans and copies, too: its texts are drawn from them", key="review")
-    review = load_review(path)
-    expected = terms(spec.text, spec.redact)
-    for key in expected:
-        if review.terms.get(key) != expected[key]:
-            message = "is another one: this is a review of another corpus, split or policy"
-            raise InputError(message, file=path, key=f"terms.{key}")
-    files = {"points": points, "spans": spans, "copies": copies}
-    return review, sample_of(review, path, **files, policies=findings_by(spec.redact))
 
 
 def secret_of(text: Text, mark: Mark) -> Secret:

@@ -60,13 +60,15 @@ def worth(
     tokenizer: Path,
     output: Path,
     templates: Path | None = None,
+    marked: Path | None = None,
 ) -> None:
     """Write what the texts are worth, what the real and the redacted training text are, and what
     points of a public corpus with made-up values in their slots are (`templates`), which cost
     nothing.
 
-    Guarantees: numbers, and as many texts as the specification shows, in which no gold secret of
-    the corpus is and all that the policy finds is masked.
+    Guarantees: numbers, and as many texts as the specification shows, in which there is no gold
+    secret of the corpus and nothing that a person marked in a review (`marked`), and all that the
+    policy finds is masked.
     """
     keep_pages()
     partition = load_partition(original, redacted)
@@ -110,12 +112,13 @@ def worth(
         metrics |= {f"{name}_{key}": value for key, value in numbers.items()}
         metrics |= slots_of(name, few, find)
     if spec.worth.examples:
-        metrics["examples"] = examples(spec, points, kinds)
+        secrets = [points] if marked is None else [points, marked]
+        metrics["examples"] = examples(spec, secrets, kinds)
     write_json(output, metrics)
 
 
 def examples(
-    spec: WorthJobSpec, points: Path, kinds: dict[str, Text | None]
+    spec: WorthJobSpec, points: list[Path], kinds: dict[str, Text | None]
 ) -> list[dict[str, Any]]:
     """Some longer texts of the corpus and of the model, as a person may see them (`veil`)."""
     show = veil([spec.policy], points, SHORTEST)

@@ -161,7 +161,7 @@ def domain_lira(spec: DomainLiraSpec, target: Target) -> dict[str, Any]:
         metrics["ranked"][name] = told_apart(spec, scores, flags[chosen], clusters)
     if spec.examples:
         best = np.argsort(-scores[""], kind="stable")[: spec.examples]
-        show = veil(policies_of(spec).values(), target.points, spec.min_secret)
+        show = veil(policies_of(spec).values(), target.with_secrets, spec.min_secret)
         rows = written(show, replies.prompts, replies.texts, leaking, chosen[best])
         metrics["examples"] = [
             {"score": score} | row

@@ -15,8 +15,8 @@ import numpy as np
 from confide import policies
 from confide.attacks.domains.judges import hits, policies_of
 from confide.attacks.domains.prompts import Prompt, Texts, searcher_of
-from confide.files.rows import read_rows
 from confide.policies.spans import merge
+from confide.scan.secrets import gold as gold_of
 from confide.scan.variants import length
 from confide.specs import PolicySpec, PromptedSpec
 from confide.types import MASK, Span
@@ -26,19 +26,17 @@ WORDS = 8  # an utterance that shows what a policy does has so many at least
 Veil = Callable[[str], str | None]
 
 
-def veil(judges: Iterable[PolicySpec], points: Path, shortest: int) -> Veil:
+def veil(judges: Iterable[PolicySpec], points: Iterable[Path], shortest: int) -> Veil:
     """A text with its secrets masked by the judges' policies; None where one cannot be, or where a
     policy fails.
 
-    Guarantees: no gold secret of the corpus, of any split, with `shortest` letters and digits is in
+    points: the corpus, and what a person marked in it.
+
+    Guarantees: no gold secret of the points, of any split, with `shortest` letters and digits is in
     what comes out, in any form that the search of releases knows. What neither a policy nor a gold
     span knows of may be there.
     """
-    labels = {
-        text[start:end]: label
-        for text, gold in read_rows(points, "text", "gold")
-        for start, end, label, *_ in gold
-    }
+    labels = dict(span for path in points for span in gold_of(path))
     known = {value: label for value, label in labels.items() if length(value) >= shortest}
     searcher = searcher_of(known)
     find = policies.one_by_one(policies.union(*map(policies.policy, judges)))
@@ -110,7 +108,7 @@ def ending_of(text: str) -> str:
     return text if len(text) <= CONTEXT else "… " + text[-CONTEXT:].partition(" ")[2]
 
 
-def redactions(spec: PromptedSpec, points: Path, texts: Texts) -> list[dict[str, Any]]:
+def redactions(spec: PromptedSpec, points: Sequence[Path], texts: Texts) -> list[dict[str, Any]]:
     """What each judge's policy leaves of the first held-out utterances of each domain.
 
     Short ones are passed over.

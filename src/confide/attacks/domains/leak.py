@@ -198,7 +198,7 @@ def leak(spec: LeakSpec, target: Target) -> dict[str, Any]:
     if spec.examples:
         longest = {prompt.dialogue: place for place, prompt in enumerate(replies.prompts)}
         places = list(longest.values())[: spec.examples]
-        show = veil(policies_of(spec).values(), target.points, spec.min_secret)
+        show = veil(policies_of(spec).values(), target.with_secrets, spec.min_secret)
         metrics["examples"] = written(show, replies.prompts, replies.texts, leaking, places)
-        metrics["redactions"] = redactions(spec, target.points, texts)
+        metrics["redactions"] = redactions(spec, target.with_secrets, texts)
     return metrics
