@@ -61,11 +61,11 @@ def test_what_is_drawn_of_candidates_is_what_is_drawn_of_all(
     path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     ranges = shards_of.shards(path)
     assert len(ranges) > 5
-    counts, some = candidates(ranges, None, places, seed=3, threads=threads)
+    counts, some = candidates(ranges, None, places, lot=b"3", threads=threads)
     every = list(secrets_of(read(path)))
     assert counts == Counter(secret.kind for secret in every)
     wanted = {}
     for planted in (False, True):
         of_these = {kind: count for kind, count in counts.items() if kind.planted == planted}
         wanted |= quotas(of_these, places)
-    assert draw(some, wanted, 3) == draw(every, wanted, 3)
+    assert draw(some, wanted, b"3") == draw(every, wanted, b"3")

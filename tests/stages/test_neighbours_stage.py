@@ -16,7 +16,7 @@ from confide.certify.findings import check_findings
 from confide.data import gold_columns
 from confide.data import neighbours as core
 from confide.data.gold_columns import read
-from confide.data.neighbours import Kind, Secret, compare, draw, quotas
+from confide.data.neighbours import Kind, Secret, compare, draw, lot_of, quotas
 from confide.data.partition_files import load_partition
 from confide.data.redaction import finder_of
 from confide.files import shards
@@ -137,7 +137,7 @@ def test_the_local_result_is_that_of_the_complete_stages(
     points = list(read(corpus / "points"))
     kinds = Counter(secret.kind for secret in core.secrets_of(points))
     wanted = quotas({kind: size for kind, size in kinds.items() if not kind.planted}, 20)
-    drawn = draw(core.secrets_of(points), {Kind(True, "canary"): 0} | wanted, seed=3)
+    drawn = draw(core.secrets_of(points), {Kind(True, "canary"): 0} | wanted, lot=b"3")
     drawn += [secret for secret in core.secrets_of(points) if secret.label == "canary"][4:6]
     find = finder_of(redaction)
     words = load(corpus / "tokenizer")
@@ -334,17 +334,26 @@ def test_occurrences_and_unique_strings(tmp_path):
 def test_samples_are_uniform_without_replacement_and_do_not_depend_on_order():
     secrets = [Secret(f"d:{i}", "x" * 9, 0, 1 + i % 3, "code") for i in range(40)]
     ten = {Kind(False, "code"): 10}
-    drawn = draw(secrets, ten, seed=1)
+    drawn = draw(secrets, ten, lot=b"1")
     assert len(set(drawn)) == 10
-    assert draw(secrets[::-1], ten, seed=1) == drawn != draw(secrets, ten, seed=2)
-    assert sorted(draw(secrets, {Kind(False, "code"): 99}, seed=1)) == sorted(secrets)
+    assert draw(secrets[::-1], ten, lot=b"1") == drawn != draw(secrets, ten, lot=b"2")
+    assert sorted(draw(secrets, {Kind(False, "code"): 99}, lot=b"1")) == sorted(secrets)
     counts = np.zeros(40)
-    for seed in range(800):
-        for secret in draw(secrets, ten, seed):
+    for number in range(800):
+        for secret in draw(secrets, ten, str(number).encode()):
             counts[int(secret.key[2:])] += 1
     assert (
         (counts - 200) ** 2 / 200
     ).sum() < 62  # chi squared, 39 degrees of freedom, without-replacement: p < .01
+
+
+def test_the_lot_changes_with_any_byte_of_the_points(tmp_path):
+    file = tmp_path / "points.jsonl"
+    lots = set()
+    for content in ("a", "b", "a"):
+        file.write_text(content)
+        lots |= {lot_of(file, 0), lot_of(file, 1)}
+    assert len(lots) == 4
 
 
 def test_a_sample_is_no_census(tmp_path, corpus):
@@ -364,13 +373,15 @@ def test_neither_shards_nor_processes_show(
     tmp_path, corpus, monkeypatch, sample, as_written, threads
 ):
     """Of points as our stages write them, and of others, which are read row by row."""
-    whole = run(tmp_path / "whole", corpus / "points", SIMULATED, sample=sample)
     rows = [orjson.loads(line) for line in (corpus / "points").read_bytes().splitlines()]
     if not as_written:
         rows = [dict(reversed(row.items())) for row in rows]
     points = tmp_path / "points"
     points.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     shutil.copy(corpus / "tokenizer", tmp_path / "tokenizer")
+    whole = run(tmp_path / "whole", points, SIMULATED, sample=sample)
+    if sample > len(rows):  # a census has no lot
+        assert run(tmp_path / "written", corpus / "points", SIMULATED, sample=sample) == whole
     monkeypatch.setattr(shards, "SIZE", 5000)
     monkeypatch.setattr(gold_columns, "SPARE", 5)
     assert len(shards.shards(points)) > 5

@@ -52,7 +52,7 @@ class Gold:
         sizes = np.bincount(self.kind, minlength=len(self.kinds)).tolist()
         return Counter({kind: size for kind, size in zip(self.kinds, sizes, strict=True) if size})
 
-    def hashes(self, seed: int) -> np.ndarray:
+    def hashes(self, lot: bytes) -> np.ndarray:
         """(G,) uint64: keyed hashes of their places, by which they are drawn."""
         places = pc.binary_join_element_wise(
             arrays.digits(self.spans.start),
@@ -60,7 +60,7 @@ class Gold:
             self.points.keys.take(arrays.integers(self.line)),
             arrays.text(" "),
         )
-        keyed = keyed_by(seed)
+        keyed = keyed_by(lot)
         digests = [place_of(keyed, place) for place in places.cast(pa.binary()).to_pylist()]
         return np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
 
@@ -126,7 +126,7 @@ def candidates(
     shards: Iterable[Range],
     labels: Collection[str] | None,
     places: int,
-    seed: int,
+    lot: bytes,
     threads: int = 1,
 ) -> tuple[Counter[Kind], list[Secret]]:
     """How many secrets there are of each kind, and among some of them all that `draw` draws of all
@@ -143,19 +143,19 @@ def candidates(
         for shard in shards:
             yield shard, bounds
 
-    for found in scatter(lambda: partial(within, labels, places, seed), told(), threads):
+    for found in scatter(lambda: partial(within, labels, places, lot), told(), threads):
         counts.update(found.counts)
         kept += found.secrets
         most = limits(counts, places)
         if len(kept) > 2 * sum(most.values()) + SPARE:
-            kept = draw(kept, most, seed)
-            bounds = bounds_of(kept, most, seed)
+            kept = draw(kept, most, lot)
+            bounds = bounds_of(kept, most, lot)
     return counts, kept
 
 
-def bounds_of(kept: Iterable[Secret], most: Mapping[Kind, int], seed: int) -> Bounds:
+def bounds_of(kept: Iterable[Secret], most: Mapping[Kind, int], lot: bytes) -> Bounds:
     """The largest hash of each kind of which as many are kept as can be drawn."""
-    keyed = keyed_by(seed)
+    keyed = keyed_by(lot)
     hashes: dict[Kind, list[int]] = defaultdict(list)
     for secret in kept:
         hashes[secret.kind].append(hash_of(keyed, secret))
@@ -163,7 +163,7 @@ def bounds_of(kept: Iterable[Secret], most: Mapping[Kind, int], seed: int) -> Bo
 
 
 def within(
-    labels: Collection[str] | None, places: int, seed: int, task: tuple[Range, Bounds]
+    labels: Collection[str] | None, places: int, lot: bytes, task: tuple[Range, Bounds]
 ) -> Found:
     """Secrets of a shard whose hashes are within the bounds, of each kind at most one more than
     there are places.
@@ -174,8 +174,8 @@ def within(
     except Unlike:
         secrets = list(chosen(secrets_of(read(shard)), labels))
         counts = Counter(secret.kind for secret in secrets)
-        return Found(counts, draw(secrets, dict.fromkeys(counts, places + 1), seed))
-    may = smallest(gold, gold.hashes(seed), places + 1, bounds)
+        return Found(counts, draw(secrets, dict.fromkeys(counts, places + 1), lot))
+    may = smallest(gold, gold.hashes(lot), places + 1, bounds)
     return Found(gold.counts(), list(gold.secrets(may)))
 
 

@@ -15,6 +15,7 @@ missed leaves a trace even where chance would put its own value in place of its 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappush, heappushpop
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 from confide.data.partitioning import Ranges, Raw, Row, build, rows
 from confide.data.redaction import Finding
 from confide.errors import InputError
+from confide.files.io import sha256
 from confide.files.rows import Copy, Found, Join
 from confide.policies import moved
 from confide.specs import PartitionSpec
@@ -139,13 +141,13 @@ def quotas(counts: Mapping[Kind, int], places: int) -> dict[Kind, int]:
     return quota
 
 
-def draw(secrets: Iterable[Secret], wanted: Mapping[Kind, int], seed: int) -> list[Secret]:
+def draw(secrets: Iterable[Secret], wanted: Mapping[Kind, int], lot: bytes) -> list[Secret]:
     """So many of the secrets of each kind, uniform without replacement.
 
-    Those with the smallest keyed hashes of their places are drawn, so that the choice does not
-    depend on the order of the points. As many are held in memory as are wanted.
+    Those with the smallest hashes of their places, keyed by the lot, are drawn: in whichever order
+    they come. As many are held in memory as are wanted.
     """
-    keyed = keyed_by(seed)
+    keyed = keyed_by(lot)
     drawn: dict[Kind, list[tuple[int, int, Secret]]] = {kind: [] for kind in wanted}
     for number, secret in enumerate(secrets):
         heap = drawn[secret.kind]
@@ -160,9 +162,18 @@ def draw(secrets: Iterable[Secret], wanted: Mapping[Kind, int], seed: int) -> li
     return [secret for *_, secret in chosen]
 
 
-def keyed_by(seed: int) -> hashlib.blake2b:
+def lot_of(points: Path, seed: int) -> bytes:
+    """By which lot secrets of these points are drawn.
+
+    It depends on the bytes of the whole file: whoever names documents cannot choose those that
+    leave secrets out which a policy misses.
+    """
+    return hashlib.sha256(f"{sha256(points)} {seed}".encode()).digest()
+
+
+def keyed_by(lot: bytes) -> hashlib.blake2b:
     """The hash of places that decides which secrets are drawn: 64 bits."""
-    return hashlib.blake2b(key=str(seed).encode(), digest_size=8)
+    return hashlib.blake2b(key=lot, digest_size=8)
 
 
 def hash_of(keyed: hashlib.blake2b, secret: Secret) -> int:

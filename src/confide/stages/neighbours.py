@@ -36,6 +36,7 @@ from confide.data.neighbours import (
     Secret,
     Tester,
     draw,
+    lot_of,
     process_of,
     quotas,
     touched,
@@ -133,14 +134,15 @@ def neighbours(
     """
     labels = spec.text.labels
     ranges = shards(points)
-    there, some_secrets = candidates(ranges, labels, spec.sample, spec.seed, threads)
+    lot = lot_of(points, spec.seed)
+    there, some_secrets = candidates(ranges, labels, spec.sample, lot, threads)
     for label in labels or ():
         there.setdefault(Kind(planted=False, label=label), 0)
     wanted: dict[Kind, int] = {}
     for planted in (False, True):
         some = {kind: count for kind, count in there.items() if kind.planted == planted}
         wanted |= quotas(some, spec.sample)
-    drawn = draw(some_secrets, wanted, spec.seed)
+    drawn = draw(some_secrets, wanted, lot)
     find = lru_cache(maxsize=CACHE_TEXTS)(finder_of(spec.redact))
     process = process_of(find, spec.partition, load(tokenizer))
     by_hand = None
