@@ -8,7 +8,7 @@ import re
 import shutil
 
 import pytest
-from certified import ASKED, METHODS, UNKNOWN, append, certificate, source_of
+from certified import ASKED, METHODS, UNKNOWN, append, certificate, ledger_of, source_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -320,6 +320,18 @@ AGAINST = {
         "scan.json: no secret was",
     ),
 }
+
+
+def test_it_says_which_paths_others_will_read(study, tmp_path, capsys):
+    release(tmp_path / "certificate.json", study=study, output=tmp_path / "out")
+    assert "for all to read" not in capsys.readouterr().out
+    ledger = ledger_of(METHODS["crt"])
+    ledger.read("policy", "clients: /home/anna/merger.txt", public=True, digest="1" * 64)
+    certified(tmp_path, "crt", noise_seed=None, ledger=ledger)
+    release(tmp_path / "certificate.json", study=study, output=tmp_path / "again")
+    said = capsys.readouterr().out
+    assert "for all to read: clients: /home/anna/merger.txt\n" in said
+    assert "/home/anna/merger.txt" in (tmp_path / "again/ledger.jsonl").read_text()
 
 
 @pytest.mark.parametrize("name", AGAINST)

@@ -127,6 +127,16 @@ def release(
     for reason in against:
         say(f"  released all the same: {reason}")
     say(f"  released: {output}")
+    if names := paths_told(certified):
+        say(f"  its ledger and certificate name, for all to read: {', '.join(names)}")
+
+
+def paths_told(certified: dict[str, Any]) -> list[str]:
+    """What a certificate says the model was made of, where that is a file or folder of its maker's.
+
+    It stands in the ledger, which nobody can change afterwards.
+    """
+    return [read["source"] for read in certified["reads"] if "/" in read["source"]]
 
 
 def check_adapter(spec: ModelSpec) -> None:
