@@ -29,6 +29,7 @@ from confide.specs import (
     RecallSpec,
     RunSpec,
     TokenizerSpec,
+    TreebankSpec,
     UnionPolicySpec,
     WordsPolicySpec,
     parse,
@@ -774,6 +775,23 @@ def test_what_the_workflow_does_not_make_is_public_only_if_it_is_declared(params
             )
     archive = TokenizerSpec(kind="gpt2", source="archive")
     assert ("tokenizer", True, None) in reads_of(tokenizers={"bpe": archive})
+
+
+def test_a_policy_that_learns_from_a_protected_treebank_is_not_public(params):
+    names = NerPolicySpec(kind="ner", model="small")
+    ready = params.model_copy(update={"pipelines": {"small": PipelineSpec(treebank="ud-ewt")}})
+
+    def public(**dataset) -> list[bool]:
+        tree = params.datasets["sim"].model_copy(update={"corpus": "tree"} | dataset)
+        corpora = params.corpora | {"tree": TreebankSpec(reader="treebank")}
+        given = {"corpora": corpora, "datasets": params.datasets | {"tree": tree}}
+        return [
+            read.public
+            for read in jobs.policy_reads(ready.model_copy(update=given), "names", names)
+        ]
+
+    assert public(public=True) == public(corpus="sim") == [True]
+    assert public(public=False) == [False]
 
 
 def test_a_policy_is_made_of_what_it_names_and_not_of_another_kind_s_namesake(params):

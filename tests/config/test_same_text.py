@@ -60,6 +60,9 @@ def wikitext(**given):
         # the archive may be of these files
         (sgd(domains=["BANKS"]), sgd(domains=["BANKS"], path="data/own/sgd"), True),
         (sgd(domains=["BANKS"]), sgd(domains=["MEDIA"], path="data/own/sgd"), False),
+        # whose splits are the publisher's, and not drawn
+        (sgd(), sgd(skip=SIZES, path="data/own/sgd"), True),
+        (sgd(path="data/own/sgd"), sgd(skip=SIZES, path="data/own/sgd"), False),
         (wikitext(lines=400), wikitext(skip=400), False),
         (wikitext(lines=400), wikitext(skip=399), True),
         (wikitext(), wikitext(skip=400), True),

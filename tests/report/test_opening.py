@@ -202,7 +202,7 @@ def test_an_unknown_miss_rate_is_told():
 
 def test_it_says_which_labels_count_where_not_all_do():
     """Names that the policy never finds are no miss if cards alone are said to be secrets."""
-    words = "what the corpus marks as card, iban: no other label counts"
+    words = 'what the corpus marks as "card", "iban": no other label counts'
     found = told("crt", data={"terms": {"labels": ["card", "iban"]}})
     assert words in found["What is not promised"]
     for terms in ({}, {"labels": None}):

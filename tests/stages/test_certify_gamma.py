@@ -279,5 +279,5 @@ def test_a_certificate_says_which_labels_count_as_secrets():
     (usual, *_) = bayesian_claims(facts)
     (named, *_) = bayesian_claims(replace(facts, labels=("name", "phone")))
     assert usual["unit"] == "one random secret within one turn of a dialogue"
-    kinds = "one random secret of the labels name, phone within one turn of a dialogue"
+    kinds = 'one random secret of the labels "name", "phone" within one turn of a dialogue'
     assert named == usual | {"unit": kinds}

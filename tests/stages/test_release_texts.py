@@ -165,9 +165,9 @@ def test_what_the_policy_misses_speaks_against_it(project):
 )
 def test_what_a_policy_may_miss_speaks_against_it(gamma, labels, said):
     """A review bounds how much that is, and estimates nothing; counts tell more than a sample."""
-    certified = {"policy": {"gamma": gamma}, "asked": {"train": {"data": {"miss_rate": 0.0}}}}
+    certified = {"policy": {"gamma": gamma}, "asked": {"miss_rate": 0.0}}
     assert against_texts(certified, {"labels": labels}, Counter()) == said
-    certified["asked"]["train"]["data"]["miss_rate"] = 0.1
+    certified["asked"]["miss_rate"] = 0.1
     assert against_texts(certified, {"labels": labels}, Counter()) == [*said, MADE_TO_MISS]
 
 
@@ -176,7 +176,7 @@ def test_what_a_person_marked_is_missed(marked):
     reviewed = {"name": {"marked": marked}, "any label": {"marked": marked}}
     certified = {
         "policy": {"gamma": None, "review_labels": reviewed},
-        "asked": {"train": {"data": {"miss_rate": 0.0}}},
+        "asked": {"miss_rate": 0.0},
     }
     said = [MISSED] if marked else [MAY_MISS]
     assert against_texts(certified, {"labels": {}}, Counter()) == said
@@ -241,6 +241,22 @@ def test_a_model_that_read_nothing_says_nothing_of_the_text(project):
     found["headline"]["record_epsilon"] = 0.0
     with pytest.raises(InputError, match="has not read the text"):
         check_reads_redacted(found, Path("certificate.json"))
+
+
+def test_a_model_that_read_the_original_is_not_of_the_redacted_text(project):
+    found = read_json(certify(project))
+    found["asked"]["train"]["redact"] = False
+    with pytest.raises(InputError, match="redact = .*reads the original text"):
+        check_reads_redacted(found, Path("certificate.json"))
+
+
+def test_a_policy_that_was_made_to_miss_speaks_against_it(project):
+    """A certificate says so where `against_texts` reads it."""
+    found = read_json(certify(project))
+    assert found["asked"]["miss_rate"] == 0.1
+    assert MADE_TO_MISS in against_texts(found, {}, Counter())
+    found["asked"]["miss_rate"] = 0.0
+    assert MADE_TO_MISS not in against_texts(found, {}, Counter())
 
 
 def test_without_the_text_nothing_is_released(project):

@@ -4,7 +4,7 @@ The words for units and conditions are here as well.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -221,14 +221,14 @@ class Facts:
     @property
     def random_secret(self) -> str:
         """What is protected of a secret drawn at random."""
-        kinds = f"one random secret of the labels {', '.join(self.labels)}"
+        kinds = f"one random secret of the labels {quoted(self.labels)}"
         words = self.secret.replace("one", "one random", 1)
         return words.replace("one random secret", kinds, 1) if self.labels else words
 
     @property
     def marked_as(self) -> str:
         """As what the corpus marks the secrets that count, if not all of them do."""
-        return f" as {', '.join(self.labels)}" if self.labels else ""
+        return f" as {quoted(self.labels)}" if self.labels else ""
 
     @property
     def conditional(self) -> bool:
@@ -239,3 +239,8 @@ class Facts:
     def conservative_condition(self) -> list[str]:
         """The condition on the conservative policy, where claims rest on it."""
         return [CONSERVATIVE] if self.conditional else []
+
+
+def quoted(labels: Iterable[str]) -> str:
+    """Labels in a sentence, which none of them can go on with: none has quotation marks."""
+    return ", ".join(f'"{label}"' for label in labels)

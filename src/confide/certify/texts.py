@@ -59,8 +59,8 @@ FILLED = (
     "one that equals a real secret does so by chance"
 )
 AS_READ = (
-    "the texts are training points as the policy leaves them, which is all that this model was "
-    "trained on, without sentences that were planted for attacks"
+    "the texts are training points as the policy leaves them, which this model was trained on, "
+    "without sentences that were planted for attacks"
 )
 # A certificate that was not made by `confide release` counts secrets, and has digests of text; so
 # has what is made from it.
@@ -175,6 +175,9 @@ def check_reads_redacted(certified: Json, file: Path) -> None:
             "take a row of the same dataset with method: redacted"
         )
         raise InputError(message, file=file, key="method", value=method)
+    if not certified["asked"]["train"]["redact"]:
+        message = "reads the original text: take a row with redact: true"
+        raise InputError(message, file=file, key="redact", value="false")
     # who reads a text without noise has nothing finite to claim of a whole one
     if certified["headline"]["record_epsilon"] != "inf":
         message = "has not read the text that needs protection, so that it says nothing of it"

@@ -192,7 +192,7 @@ def against_texts(
         reasons.append(MISSED)
     elif gamma is None:
         reasons.append(MAY_MISS)
-    if certified["asked"]["train"]["data"].get("miss_rate"):
+    if certified["asked"]["miss_rate"]:
         reasons.append(MADE_TO_MISS)
     if standing:
         say(f"  secrets that stand in the texts: {standing.total():,}")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from confide.config.kept import kept
-from confide.config.policy_files import files_of, placed, trained
+from confide.config.policy_files import PIPELINE, files_of, placed, trained
 from confide.corpora.lines import is_synthetic
 from confide.provenance.terms import digest_of_specs, terms
 from confide.specs import (
@@ -441,12 +441,22 @@ def policy_reads(params: Params, name: str, policy: PolicySpec) -> list[ReadSpec
         return [read(model, model, public=declared)]
     ((file, corpus),) = corpus_by_file.items()
     public = corpus is None or corpus in public_corpora(params)
+    if file == PIPELINE.format(model):
+        public &= not is_protected_treebank(params, params.pipelines[model].treebank)
     products = [read(model, file, public=public)]
     # a name of `domain_policies` may be one of `pipelines`, too
     fit = params.domain_policies[model].fit if policy.kind == "classifier" else None
     if fit is not None and fit.kind == "classifier" and fit.pretrained is not None:
         products.append(read(fit.pretrained, fit.pretrained, public=fit.public))
     return products
+
+
+def is_protected_treebank(params: Params, treebank: str | None) -> bool:
+    """Whether some dataset protects the text of a treebank that pipelines learn from."""
+    protected = [
+        params.corpora[dataset.corpus] for dataset in params.datasets.values() if not dataset.public
+    ]
+    return treebank in [corpus.archive for corpus in protected if corpus.reader == "treebank"]
 
 
 @kept

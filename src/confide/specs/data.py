@@ -11,6 +11,8 @@ from confide.specs.policies import PolicySpec
 # Tokens that training and evaluation score: all of them, those of assistants' turns, or all but
 # what canaries only show (`input_only`).
 Learn = Literal["all", "assistant", "all_but_read"]
+# A label of gold spans as certificates quote it: without quotation marks of its own.
+Label = Annotated[str, Field(pattern=r'^[^"\x00-\x1f\x7f]{1,60}$')]
 # What specifications leave out, so that digests stay what they were.
 USUAL = {"learn": "all", "labels": None, "texts": "dialogues", "fill": False, "synthetic": False}
 # Readers whose texts are dialogues, a turn a line; those of any other are documents.
@@ -283,7 +285,7 @@ class TextSpec(Spec):
     # as a copy
     cut: str
     point: str = "turn"  # what a record is
-    labels: list[str] | None = None  # of gold spans, those that are secrets; None: all
+    labels: list[Label] | None = None  # of gold spans, those that are secrets; None: all
 
     @model_serializer(mode="wrap")
     def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from confide.specs.canaries import AnyCanarySpec
 from confide.specs.data import (
     CorpusSpec,
     DedupSpec,
+    Label,
     Learn,
     PartitionSpec,
     RedactSpec,
@@ -197,7 +198,7 @@ class DatasetSpec(Spec):
     pack: Annotated[int, Field(ge=2)] | None = None
     # of gold spans, those that are secrets: what policies miss is measured on these alone, and the
     # certificate says so; a label that no training secret has counts as missed. None: all
-    labels: Annotated[list[str], Field(min_length=1)] | None = None
+    labels: Annotated[list[Label], Field(min_length=1)] | None = None
     policy: str
     conservative: str
     miss_seed: int = 0

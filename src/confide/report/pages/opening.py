@@ -9,7 +9,7 @@ import math
 import re
 from typing import Any
 
-from confide.certify.facts import AUTHOR, UNKNOWN
+from confide.certify.facts import AUTHOR, UNKNOWN, quoted
 from confide.output.rounding import rounded_up
 
 Json = dict[str, Any]
@@ -204,7 +204,7 @@ def not_promised(certified: Json) -> list[str]:
     if labels := labels_of(certified):
         promises.append(
             "that the policy finds anything but what the corpus marks as "
-            f"{', '.join(labels)}: no other label counts in a rate or a number here"
+            f"{quoted(labels)}: no other label counts in a rate or a number here"
         )
     base = certified.get("public_constants", {}).get("pretrained")
     if base:
