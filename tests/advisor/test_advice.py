@@ -88,9 +88,7 @@ def test_all_secrets_with_what_a_random_one_costs():
     assert (
         reasons[0] == "a secret that the policy names catches: epsilon = 0; one that it misses: 3"
     )
-    assert (
-        reasons[1] == "a random secret, missed with a probability of at most 2.00%: epsilon = 0.4"
-    )
+    assert reasons[1] == "a random secret, missed with a probability of at most 2%: epsilon = 0.4"
     assert (
         reasons[2].startswith("what its model is worth is unknown: none was trained here")
         and len(reasons) == 3
@@ -103,7 +101,7 @@ def test_what_a_secret_in_several_texts_costs_stands_behind_what_it_costs_in_one
     reasons = advise([several, DPSGD], [MEASURED], SECRET).reasons
     assert reasons[1] == (
         "a missed secret that stands in several texts costs more: "
-        "epsilon = 7.97 in 2 texts, 2,730 in 10 texts, infinity in 400 texts"
+        "epsilon = 7.98 in 2 texts, 2,730 in 10 texts, infinity in 400 texts"
     )
     of_records = advise([several], [MEASURED], RECORD).reasons
     assert not any("several texts" in reason for reason in of_records)
@@ -133,7 +131,7 @@ def test_a_bound_that_allows_all_secrets_to_be_missed_is_no_bound():
 
 @pytest.mark.parametrize(
     ("measured", "words"),
-    [(SPLIT, "at most 0.80%"), (UNKNOWN._replace(dataset="split"), "is unknown")],
+    [(SPLIT, "at most 0.8%"), (UNKNOWN._replace(dataset="split"), "is unknown")],
 )
 def test_a_condition_is_named_with_what_was_measured_of_it(measured, words):
     random = None if measured.gamma is None else CONDITIONAL.random
@@ -157,7 +155,7 @@ def test_what_holds_for_caught_secrets_alone_says_so():
         and found.reasons[0] == "only for secrets that the policy names catches: epsilon = 0"
     )
     assert (
-        "epsilon = infinity: at most 2.00% of the secrets of any label, by 400 tested"
+        "epsilon = infinity: at most 2% of the secrets of any label, by 400 tested"
         in found.reasons[1]
     )
 
@@ -165,7 +163,7 @@ def test_what_holds_for_caught_secrets_alone_says_so():
 def test_a_bound_by_hand_is_said_to_be_of_what_was_found_or_marked():
     by_hand = MEASURED._replace(secrets=0, gamma=None)
     reasons = advise([REDACTED], [by_hand], SECRET).reasons
-    assert "2.00% of the secrets of any label found or marked, by what a person" in reasons[1]
+    assert "2% of the secrets of any label found or marked, by what a person" in reasons[1]
 
 
 def test_what_holds_for_caught_secrets_alone_is_not_recommended_where_nobody_knows_what_is_caught():

@@ -18,7 +18,7 @@ def run(capsys, *arguments):
 
 def row(rows, *words):
     (found,) = [cells for cells in rows if " ".join(cells).startswith(" ".join(words))]
-    return [float(cell) for cell in found[-3:]]
+    return [float(cell.replace(",", "").replace("∞", "inf")) for cell in found[-3:]]
 
 
 def test_table(capsys):

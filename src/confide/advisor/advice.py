@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 from confide.certify.facts import COPIES_KEPT, UNKNOWN
 from confide.dp.accounting.curves import Relation
+from confide.output.rounding import rounded_up
 
 Unit = Literal["secret", "record", "author"]
 Cover = Literal["all", "if", "caught", "none"]
@@ -263,7 +264,7 @@ def why(best: Option, covered: Cover, policies: Policies, wish: Wish) -> list[st
     """What is certified of the best option, and what is not."""
     if covered == "caught":
         whom = f"only for secrets that the policy {policies.policy} catches"
-        return [f"{whom}: epsilon = {best.caught:.3g}", missing(policies)]
+        return [f"{whom}: epsilon = {shown(best.caught)}", missing(policies)]
     if wish.unit != "secret":
         whom = f"every {wish.unit}"
         if covered == "if":
@@ -272,22 +273,24 @@ def why(best: Option, covered: Cover, policies: Policies, wish: Wish) -> list[st
                 f"conservative policy {policies.conservative} makes private, while the others are "
                 "learned as they are"
             )
-        lines = [f"{whom}: epsilon = {best.record:.3g}"]
+        lines = [f"{whom}: epsilon = {shown(best.record)}"]
         if best.alone is not None:
             lines.append(f"that is if {COPIES_KEPT}")
         return lines
-    caught = f"a secret that the policy {policies.policy} catches: epsilon = {best.caught:.3g}"
-    lines = [f"{caught}; one that it misses: {best.missed:.3g}"]
+    caught = f"a secret that the policy {policies.policy} catches: epsilon = {shown(best.caught)}"
+    lines = [f"{caught}; one that it misses: {shown(best.missed)}"]
     if policies.gamma is not None and policies.gamma > OFTEN:
         lines.insert(0, MEND.format(policy=policies.policy, share=policies.gamma))
     if best.alone is not None and best.alone != best.caught:
-        alone = f"of one copy alone: epsilon = {best.alone:.3g}"
+        alone = f"of one copy alone: epsilon = {shown(best.alone)}"
         lines.append(f"that is of masking it in all copies of its text; {alone}")
     lines += repeated(best)
     if covered == "if":
         fails = "how often it does not is unknown"
         if policies.delta2_upper is not None:
-            fails = f"it does not for at most {policies.delta2_upper:.2%} of {policies.of_which}"
+            fails = (
+                f"it does not for at most {at_most(policies.delta2_upper)} of {policies.of_which}"
+            )
         where = f"the conservative policy {policies.conservative} fires on every point"
         remedy = "the policy `everything` in its place removes this condition"
         lines.append(f"only if {where} of a missed secret: {fails}; {remedy}")
@@ -299,14 +302,20 @@ def why(best: Option, covered: Cover, policies: Policies, wish: Wish) -> list[st
         remedy = "`confide review` bounds it, and `confide release` refuses without"
         lines.append(f"{unknown}. Count on what holds for a missed one; {remedy}")
     elif best.random is not None and best.random < best.missed:
-        share = f"a random secret, missed with a probability of at most {policies.gamma_upper:.2%}"
-        lines.append(f"{share}: epsilon = {best.random:.3g}")
+        bound = at_most(policies.gamma_upper)
+        share = f"a random secret, missed with a probability of at most {bound}"
+        lines.append(f"{share}: epsilon = {shown(best.random)}")
     return lines
 
 
 def shown(epsilon: float) -> str:
-    """An epsilon to three digits."""
-    return "infinity" if epsilon == math.inf else f"{float(f'{epsilon:.3g}'):,g}"
+    """An epsilon to three digits, and never smaller."""
+    return "infinity" if epsilon == math.inf else rounded_up(epsilon, 3)
+
+
+def at_most(share: float | None) -> str:
+    """A bound on a share, in per cent to three digits and never smaller; nothing known is all."""
+    return "100%" if share is None else f"{rounded_up(100 * share, 3)}%"
 
 
 def missing(policies: Policies) -> str:
@@ -314,7 +323,7 @@ def missing(policies: Policies) -> str:
     if policies.unknown is not None:
         unknown = f"and how many these are is {policies.unknown}"
         return f"one that it misses has epsilon = infinity, {unknown}"
-    share = f"at most {policies.gamma_upper:.2%} of {policies.of_which}"
+    share = f"at most {at_most(policies.gamma_upper)} of {policies.of_which}"
     return f"one that it misses has epsilon = infinity: {share}"
 
 

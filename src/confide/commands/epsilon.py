@@ -12,6 +12,7 @@ from confide.dp.accounting.calibration import calibrate, check_ranges
 from confide.dp.accounting.curves import Relation
 from confide.errors import InputError
 from confide.output.escaping import say
+from confide.output.rounding import rounded_up
 from confide.types import UNNAMED, Correlation, Release, Step
 
 Row = tuple[str, ...]
@@ -72,9 +73,11 @@ def epsilon(
         rate = 1.0
         count = max(1, math.ceil(steps * sample_rate))
     if noise_multiplier is None and target_epsilon is not None:
-        noise_multiplier = shared * calibrate(
+        least = shared * calibrate(
             target_epsilon, delta, rate, count, base, correlation=correlation
         )
+        # as it is printed, so that what is printed has the prices beneath it
+        noise_multiplier = float(rounded_up(least, 5).replace(",", ""))
     elif noise_multiplier is None or target_epsilon is not None:
         message = "give either noise_multiplier or target_epsilon"
         raise InputError(message, key="noise_multiplier", value=noise_multiplier)
@@ -200,11 +203,3 @@ def _bayesian(
     for relation in accounting.RELATIONS:
         at = partial(accounting.epsilon, releases, relation=relation)
         yield rounded_up(bayesian_at(at, delta, gamma, delta2, divide=divide))
-
-
-def rounded_up(value: float) -> str:
-    """Rounded up, so that what is printed still holds."""
-    if value in (0.0, math.inf):
-        return f"{value:.4g}"
-    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
-    return f"{math.ceil(value / unit) * unit:.4g}"

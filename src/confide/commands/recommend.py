@@ -12,7 +12,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from confide.advisor.advice import UNITS, UNKNOWN, Advice, Option, Policies, Wish, advise, cover
+from confide.advisor.advice import (
+    UNITS,
+    UNKNOWN,
+    Advice,
+    Option,
+    Policies,
+    Wish,
+    advise,
+    at_most,
+    cover,
+)
 from confide.advisor.page import plain
 from confide.advisor.prices import PRICED, priced, with_wish
 from confide.advisor.rates import BENCHMARKS
@@ -372,15 +382,15 @@ def described(policies: Policies) -> str:
     if policies.unknown is not None:
         return f"{head}. How many secrets the policy misses is {policies.unknown} (worst: {label})."
     if policies.gamma is None:
-        bound = f"{policies.gamma_upper:.2%} of {policies.of_which}"
+        bound = f"{at_most(policies.gamma_upper)} of {policies.of_which}"
         return f"{head}. The policy misses at most {bound} (95 %)."
     misses = (
         f"misses {policies.gamma:.2%} of the secrets that it finds worst ({label}; "
         f"{policies.secrets:,} of all labels tested), "
-        f"with 95 % confidence at most {policies.gamma_upper:.2%} of any"
+        f"with 95 % confidence at most {at_most(policies.gamma_upper)} of any"
     )
     public = (
-        f"; at most {policies.delta2_upper:.2%} show in points read without noise"
+        f"; at most {at_most(policies.delta2_upper)} show in points read without noise"
         if policies.private < policies.points
         else ""
     )

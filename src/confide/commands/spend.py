@@ -23,12 +23,12 @@ from confide.certify.together import (
     groups_of,
     total,
 )
-from confide.commands.epsilon import rounded_up
 from confide.commands.verify import CERTIFICATE, NEEDED, is_of_texts, reached, read, verified
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import number, read_file, write_json
 from confide.output.escaping import say
+from confide.output.rounding import rounded_up
 from confide.specs.files import ClaimOfFile, File, TextsFile
 
 # of the terms of a training those that tell of which corpus it was
@@ -269,10 +269,9 @@ def table(group: Group, joint: Total) -> Iterator[str]:
     for model in group.models:
         claim = model.stated(joint.claim)
         epsilon = rounded_up(claim.epsilon)
-        yield f"    {model.run:<{width}}  epsilon {epsilon:<8} delta {claim.delta:.4g}"
-    together = (
-        f"    {'together':<{width}}  epsilon {rounded_up(joint.epsilon):<8} delta {joint.delta:.4g}"
-    )
+        yield f"    {model.run:<{width}}  epsilon {epsilon:<8} delta {rounded_up(claim.delta)}"
+    epsilon = rounded_up(joint.epsilon)
+    together = f"    {'together':<{width}}  epsilon {epsilon:<8} delta {rounded_up(joint.delta)}"
     if joint.why is not None:
         yield f"{together}  ({joint.why})"
         return

@@ -73,7 +73,8 @@ def gaussian_curve(mu: float) -> Curve:
         if mu > 50:  # the difference below cancels; leaving out what it subtracts only raises delta
             return upper
         gap = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu)) - upper
-        return upper + math.log(-math.expm1(gap)) if gap < 0 else -math.inf
+        # of a mu so small that rounding hides the difference the same holds
+        return upper + math.log(-math.expm1(gap)) if gap < 0 else upper
 
     return Curve(log_delta)
 
