@@ -105,7 +105,7 @@ def test_a_tokenizer_trained_on_the_private_corpus_leaks_and_exempts_nothing(tra
     assert found["files"][0]["secrets"] == list(range(len(SURNAMES)))
 
 
-MAIL = "  mail: { reader: customersim, sizes: { train: 40, valid: 5, test: 5 }, seed: 9 }\n"
+UNREAD = "  unread: { reader: customersim, sizes: { train: 40, valid: 5, test: 5 }, seed: 9 }\n"
 
 
 def command_of(plan: str, study: str) -> list[str]:
@@ -140,14 +140,14 @@ def test_the_rule_calls_nothing_public_that_a_tokenizer_alone_makes_so(plan, fre
 def test_what_a_private_tokenizer_is_made_of_is_looked_for(plan, fresh, tmp_path):
     """No run reads that text, and its names may be tokens."""
     project = fresh.copy(tmp_path / "project")
-    project.edit("params.yaml", "tokenizers:", MAIL + "tokenizers:")
-    project.edit("params.yaml", "{ kind: bpe, corpus: public", "{ kind: bpe, corpus: mail")
+    project.edit("params.yaml", "tokenizers:", UNREAD + "tokenizers:")
+    project.edit("params.yaml", "{ kind: bpe, corpus: public", "{ kind: bpe, corpus: unread")
     other = project.snakemake("-n", "-p")
     for study in ("tiny", "summary"):
         command = command_of(other, study)
         points = command[command.index("--points") : command.index("--canaries")]
-        assert "data/work/mail-turn/points.jsonl" in points
-        assert "data/work/mail-turn/points.jsonl" not in command_of(plan, study)
+        assert "data/work/unread-turn/points.jsonl" in points
+        assert "data/work/unread-turn/points.jsonl" not in command_of(plan, study)
 
 
 def test_all_that_is_pushed_is_searched_after_everything_else(plan):

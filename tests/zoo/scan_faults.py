@@ -26,7 +26,7 @@ FAULTS = [
         "A corpus is public if one dataset of it says so, though another protects it.",
         PUBLIC,
         "confide.config.jobs:public_corpora",
-        ("declared - protected", "declared"),
+        ("declared - protected_corpora(params)", "declared"),
     ),
     slip(
         "one side normalised",

@@ -28,27 +28,15 @@ def scanned_tokenizers(runs):
 
 
 def secret_points(runs):
-    """Text of the private datasets, whose gold spans are looked for, and what a person marked in it."""
-    names = scanned_datasets(runs, False)
-    private = [run for run in runs if run.row.dataset in names]
-    points = [f"data/work/{name}/points.jsonl" for name in names]
-    points += [file for run in private for file in marked_files(run)]
-    return list(dict.fromkeys(points + tokenizer_secrets(runs)))
-
-
-def tokenizer_secrets(runs):
-    """Text that vocabularies of some runs are made of, where nobody says that it needs no protection, and none of the
-    runs reads it.
+    """Text whose gold spans are looked for: that of private datasets, what their tokenizers are made of, and what a
+    person marked.
     """
-    tokenizers = [PARAMS.tokenizers[name] for name in scanned_tokenizers(runs)]
-    made_of = dict.fromkeys(tokenizer.corpus for tokenizer in tokenizers)
-    read = {DATASETS[run.row.dataset].corpus for run in runs}
-    others = [name for name in made_of if name not in {None, *read}]
-    return [
-        f"data/work/{jobs.source_name(name, jobs.POINT, 0)}/points.jsonl"
-        for name in others
-        if name not in jobs.public_corpora(PARAMS)
-    ]
+    names = scanned_datasets(runs, False)
+    sources = outgoing.private_sources(PARAMS, [run.row.dataset for run in runs])
+    points = [f"data/work/{source}/points.jsonl" for source in [*names, *sources]]
+    private = [run for run in runs if run.row.dataset in names]
+    marked = [file for run in private for file in marked_files(run)]
+    return list(dict.fromkeys([*points, *marked]))
 
 
 def secret_canaries(runs):

@@ -12,7 +12,7 @@ from confide.dp.accounting.calibration import calibrate, check_ranges
 from confide.dp.accounting.curves import Relation
 from confide.errors import InputError
 from confide.output.escaping import say
-from confide.output.rounding import rounded_up
+from confide.output.rounding import ceiling, rounded_up
 from confide.types import UNNAMED, Correlation, Release, Step
 
 Row = tuple[str, ...]
@@ -77,7 +77,7 @@ def epsilon(
             target_epsilon, delta, rate, count, base, correlation=correlation
         )
         # as it is printed, so that what is printed has the prices beneath it
-        noise_multiplier = float(rounded_up(least, 5).replace(",", ""))
+        noise_multiplier = float(ceiling(least, 5))
     elif noise_multiplier is None or target_epsilon is not None:
         message = "give either noise_multiplier or target_epsilon"
         raise InputError(message, key="noise_multiplier", value=noise_multiplier)

@@ -325,8 +325,12 @@ def public_corpora(params: Params) -> frozenset[str]:
     Nothing else makes a corpus public, and least of all that something was trained on it.
     """
     declared = {dataset.corpus for dataset in params.datasets.values() if dataset.public}
-    protected = {dataset.corpus for dataset in params.datasets.values() if not dataset.public}
-    return frozenset(declared - protected)
+    return frozenset(declared - protected_corpora(params))
+
+
+def protected_corpora(params: Params) -> set[str]:
+    """Names of the corpora that some dataset protects."""
+    return {dataset.corpus for dataset in params.datasets.values() if not dataset.public}
 
 
 def taken_for_public(params: Params, run: Run) -> list[str]:
@@ -453,9 +457,7 @@ def policy_reads(params: Params, name: str, policy: PolicySpec) -> list[ReadSpec
 
 def is_protected_treebank(params: Params, treebank: str | None) -> bool:
     """Whether some dataset protects the text of a treebank that pipelines learn from."""
-    protected = [
-        params.corpora[dataset.corpus] for dataset in params.datasets.values() if not dataset.public
-    ]
+    protected = [params.corpora[name] for name in protected_corpora(params)]
     return treebank in [corpus.archive for corpus in protected if corpus.reader == "treebank"]
 
 

@@ -35,6 +35,20 @@ def public_sources(params: Params, datasets: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*sources, *public_datasets]))
 
 
+def private_sources(params: Params, datasets: Iterable[str]) -> list[str]:
+    """Folders, below data/work, of text that tokenizers of these datasets are made of, where it was
+    not declared public and none of the datasets is of it.
+    """
+    used = [params.datasets[name] for name in datasets]
+    made_of = dict.fromkeys(params.tokenizers[dataset.tokenizer].corpus for dataset in used)
+    known = jobs.public_corpora(params) | {dataset.corpus for dataset in used}
+    return [
+        jobs.source_name(corpus, jobs.POINT, 0)
+        for corpus in made_of
+        if corpus is not None and corpus not in known
+    ]
+
+
 def published_tokenizers(params: Params, datasets: Iterable[str]) -> list[str]:
     """Names of the tokenizers of some datasets that are as they were published, by their digest.
 

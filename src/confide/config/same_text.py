@@ -57,25 +57,27 @@ def drawn_apart(first: CorpusSpec, second: CorpusSpec) -> bool:
 
     They are of other domains, or of other places in the same splits.
     """
-    if first.reader != second.reader:
-        return False
-    if isinstance(first, DialoguesSpec) and isinstance(second, DialoguesSpec):
-        if not alike(first, second, "part", "several"):
-            return False  # what is of one domain here may be of another one there
-        if first.domains and second.domains and not domains(first) & domains(second):
-            return True
-    if source(first) != source(second):
-        return False  # what stands in one place here may stand in another one there
     if isinstance(first, WikiTextSpec) and isinstance(second, WikiTextSpec):
         return apart(lines(first), lines(second))
-    if not (isinstance(first, DialoguesSpec) and isinstance(second, DialoguesSpec)):
-        return False
-    if not alike(first, second, "splits", "seed", "valid", "test"):
-        return False  # the same of splits
+    if isinstance(first, DialoguesSpec) and isinstance(second, DialoguesSpec):
+        return first.reader == second.reader and dialogues_apart(first, second)
+    return False
+
+
+def dialogues_apart(first: DialoguesSpec, second: DialoguesSpec) -> bool:
+    """The same of two corpora that one reader reads."""
+    if not alike(first, second, "part", "several"):
+        return False  # what is of one domain here may be of another one there
+    if first.domains and second.domains and not domains(first) & domains(second):
+        return True
+    if source(first) != source(second) or not alike(
+        first, second, "splits", "seed", "valid", "test"
+    ):
+        return False  # what stands in one place here may stand in another one there
     return all(apart(places(first, split), places(second, split)) for split in SPLITS)
 
 
-def source(spec: CorpusSpec) -> str | None:
+def source(spec: DialoguesSpec) -> str | None:
     """The file or folder that a corpus is read from, whatever links lead there; None: an archive,
     whose splits may be others than those of its publisher's folder.
     """

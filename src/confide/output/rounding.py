@@ -9,16 +9,25 @@ SMALL = Decimal("0.001")
 
 def rounded_up(value: float | str, digits: int = 4) -> str:
     """A number that is bad if large, with so many digits and never smaller; infinity is ∞."""
-    number = Decimal(repr(float(value)))
-    if not number.is_finite():
+    number = float(value)
+    if not math.isfinite(number):
         return "∞"
     if number == 0:
         return "0"
+    rounded = ceiling(number, digits)
+    return f"{rounded:e}" if rounded < SMALL or rounded >= LARGE else f"{rounded:,f}"
+
+
+def ceiling(value: float, digits: int) -> Decimal:
+    """The least number with so many digits, or the least integer below LARGE, that is no smaller.
+
+    value: finite, and not 0
+    """
+    number = Decimal(repr(value))
     place = number.adjusted() - digits + 1
     if number < LARGE:
         place = min(0, place)
-    rounded = number.quantize(Decimal(1).scaleb(place), rounding=ROUND_CEILING).normalize()
-    return f"{rounded:e}" if rounded < SMALL or rounded >= LARGE else f"{rounded:,f}"
+    return number.quantize(Decimal(1).scaleb(place), rounding=ROUND_CEILING).normalize()
 
 
 def rounded_down(value: float) -> str:

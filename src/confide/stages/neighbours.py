@@ -49,7 +49,7 @@ from confide.files.jsons import JsonObject
 from confide.files.shards import shards
 from confide.policies import covered
 from confide.provenance.terms import read_before, terms
-from confide.reviews.draw import Mark, Text
+from confide.reviews.draw import Drawn, Mark, Text
 from confide.reviews.marks import Review, reviewed
 from confide.reviews.tally import Rates, counts_of, marks_of
 from confide.specs import NeighboursSpec
@@ -145,13 +145,7 @@ def neighbours(
     drawn = draw(some_secrets, wanted, lot)
     find = lru_cache(maxsize=CACHE_TEXTS)(finder_of(spec.redact))
     process = process_of(find, spec.partition, load(tokenizer))
-    by_hand = None
-    if review is not None:
-        if spans is None or copies is None:
-            message = "needs spans and copies, too: its texts are drawn from them"
-            raise InputError(message, key="review")
-        files = {"points": points, "spans": spans, "copies": copies}
-        by_hand = reviewed(spec.text, spec.redact, review, **files)
+    by_hand = None if review is None else with_texts(spec, review, points, spans, copies)
     marked = [] if by_hand is None else [secret_of(*mark) for mark in marks_of(*by_hand)]
     secrets = [*drawn, *marked]
     texts = {text for secret in secrets for text in (secret.text, secret.masked)}
@@ -173,6 +167,16 @@ def neighbours(
         counts = counts_of(*by_hand, partial(rates_in, tester), of_review.RATES)
         review_told = Told(by_hand[0], counts, [trial(secret) for secret in marked])
     write_json(output, measured_on | summary(tested, there, spec.confidence, review_told))
+
+
+def with_texts(
+    spec: NeighboursSpec, review: Path, points: Path, spans: Path | None, copies: Path | None
+) -> tuple[Review, Drawn]:
+    """A review with its texts; InputError without the files that these are drawn from."""
+    if spans is None or copies is None:
+        raise InputError("needs spans and copies, too: its texts are drawn from them", key="review")
+    files = {"points": points, "spans": spans, "copies": copies}
+    return reviewed(spec.text, spec.redact, review, **files)
 
 
 def secret_of(text: Text, mark: Mark) -> Secret:
