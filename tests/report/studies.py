@@ -78,7 +78,7 @@ def certificate(run: str, method: str, gamma: float) -> dict:
     headline |= prices | {
         "bayesian_epsilon_upper": "inf" if method == "selective" else prices["record_epsilon"],
         "gamma": gamma,
-        "gamma_upper": min(1, gamma + 0.05),
+        "gamma_upper": min(1, round(gamma + 0.05, 2)),
     }
     claims = [{"name": "record_replace_one_pld", "epsilon": prices["record_epsilon"]}]
     claims += [{"name": "record_add_or_remove_pld", "epsilon": stored(RECORD[method] / 2)}]

@@ -189,6 +189,21 @@ def test_a_cell_says_where_a_number_is_of_fewer_seeds_than_the_row():
     assert tables.cell(group, "ppl") == "2 (n = 2)"
 
 
+def test_of_what_is_promised_the_largest_of_the_seeds_stands_rounded_up(study, results):
+    group = [{"epsilon_group": 2.994, "delta": 8.001e-5}, {"epsilon_group": 3.001, "delta": 8e-5}]
+    assert tables.cell(group, "epsilon_group") == "3.01"
+    assert tables.cell(group, "delta") == "8.01e-5"
+    assert tables.of_seeds("epsilon_group", [2.994, 3.001]) == 3.001
+    assert tables.of_seeds("gamma_measured", [0.1, 0.2]) == pytest.approx(0.15)
+    few = tables.rows(result for result in results if result.run.name == "dpsgd")
+    few[0] |= {"epsilon_replace_one": 2.5001}
+    few[1] |= {"epsilon_replace_one": 2.5}
+    certified = cells_of(tables.markdown(study[1], few))["What is certified"]
+    own = next(cells for cells in certified if "epsilon_replace_one" in cells[0])
+    assert own[1] == "2.51"
+    assert tables.summary(few)["dpsgd.g0.epsilon_replace_one"] == 2.5001
+
+
 def cells_of(text: str) -> dict[str, list[list[str]]]:
     """The rows of the table below each heading."""
     return {

@@ -27,6 +27,7 @@ from confide.errors import InputError
 from confide.files.io import atomic, read_file, write_text
 from confide.files.jsons import JsonObject
 from confide.output.escaping import table, terminal
+from confide.output.rounding import rounded_down, rounded_up
 from confide.specs import TEXT_AUDIT
 from confide.specs.files import AuditFile, AuditSetFile, Claims, File, SurfacedFile, TextsFile
 
@@ -159,7 +160,8 @@ def unaudited(certificate: Path) -> Case:
     finite = [epsilon for epsilon in claimed if epsilon < math.inf]
     if not finite:
         return Case(certified["run"], "none", SKIPPED, certified=None, says=NOTHING_FINITE)
-    says = f"epsilon {max(finite):.3g} is certified, and no audit of the model has tested it"
+    largest = rounded_up(max(finite), 3)
+    says = f"epsilon {largest} is certified, and no audit of the model has tested it"
     return Case(certified["run"], "none", NOT_AUDITED, certified=max(finite), says=says)
 
 
@@ -430,11 +432,14 @@ def judged(comparison: Comparison) -> tuple[str, str]:
     """Outcome of a comparison, and what to say of it."""
     rings = comparison.power.rings
     base = base_of(comparison.epsilon)
-    certified = f"certified {comparison.epsilon:.3g}"
-    measured = f"measured at least {comparison.lower:.3g}, {certified}"
+    certified = f"certified {rounded_up(comparison.epsilon, 3)}"
+    measured = f"measured at least {rounded_down(comparison.lower)}, {certified}"
     if comparison.refuted:
         return REFUTED, measured
-    at = [f"{times * base:.3g} ({chance:.0%})" for times, chance in zip(TIMES, rings, strict=True)]
+    at = [
+        f"{rounded_up(times * base, 3)} ({math.floor(100 * chance)}%)"
+        for times, chance in zip(TIMES, rings, strict=True)
+    ]
     chance = f"an ideal attacker would refute it if epsilon were {', '.join(at[:-1])} or {at[-1]}"
     if rings[-1] < ENOUGH:
         return INCONCLUSIVE, f"too few coins to tell: {chance}; {certified}: plant more canaries"

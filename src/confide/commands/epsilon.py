@@ -81,8 +81,8 @@ def epsilon(
     elif noise_multiplier is None or target_epsilon is not None:
         message = "give either noise_multiplier or target_epsilon"
         raise InputError(message, key="noise_multiplier", value=noise_multiplier)
-    mechanism = f"sample_rate {sample_rate:.5g}, {steps} steps, delta {delta:g}"
-    say(f"noise_multiplier {noise_multiplier:.5g}, {mechanism}")
+    mechanism = f"sample_rate {sample_rate}, {steps} steps, delta {delta}"
+    say(f"noise_multiplier {noise_multiplier}, {mechanism}")
     each = noise_multiplier / shared
     if releases_per_step or unamplified:
         say(f"priced as {count} steps at sample_rate {rate:.5g}, noise_multiplier {each:.5g}")
@@ -192,7 +192,7 @@ def table(
     if gamma is not None:
         for divide, reading in ((True, "read at delta / gamma"), (False, "read at delta")):
             yield (
-                f"Bayesian, gamma {gamma:g}, {reading}",
+                f"Bayesian, gamma {gamma}, {reading}",
                 *_bayesian(releases, delta, gamma, delta2, divide),
             )
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 
+from confide.output.rounding import rounded_up
 from confide.report.figures.series import Series, Value, each_seed, over_runs, whisker
 from confide.report.figures.style import WIDTH, Drawing, panels, plain_log
 from confide.report.results import Meaning, Result
@@ -188,7 +189,7 @@ def _by_value(axes: Axes, tracks: list[Track]) -> None:
     groups = [group for _, group in sorted(by_epsilon.items())]
     for place, group in enumerate(groups):
         _aside(axes, group, middle=2.0 * place)
-    names = [f"{group[0].last.epsilon:.3g}" for group in groups]
+    names = [rounded_up(max(track.last.epsilon for track in group), 3) for group in groups]
     axes.set_xticks([2.0 * place for place in range(len(names))], names)
     axes.set_xlim(-1, 2 * len(names) - 1)
 

@@ -1,6 +1,7 @@
 """Tables of a study, in CSV, Markdown and flat JSON.
 
-There is one row per run, with what is certified beside what is measured. Infinity is written as inf
+There is one row per run, with what is certified beside what is measured. Of several seeds a table
+shows the mean of what is measured, and the largest of what is promised. Infinity is written as inf
 in CSV, "inf" in JSON and ∞ in Markdown; what was not measured or not claimed is left empty. The
 words of table.md are in table.jinja.
 """
@@ -12,6 +13,7 @@ from typing import Any
 from confide.files.io import number
 from confide.output import templates
 from confide.output.escaping import table_of
+from confide.output.rounding import rounded_up
 from confide.report.published import quotes
 from confide.report.results import Result, unigram_like
 from confide.report.seeds import half_width, mean_of
@@ -20,6 +22,7 @@ from confide.report.tables.columns import BLOCKS, COLUMNS, Column
 from confide.specs import ReportSpec
 
 Row = dict[str, Any]
+PROMISED = ("delta", "epsilon_", "gamma_upper")  # how columns begin that hold bounds from above
 MOST_TURNED = 4  # experiments of which each has a column: of more, each has a line
 # The first column is what is measured, in words; on a telephone the numbers need the room.
 STYLE = (
@@ -64,15 +67,20 @@ def as_csv(table: list[Row]) -> str:
 
 
 def summary(table: list[Row]) -> dict[str, float | str]:
-    """Flat numbers, mean over seeds: "name.g0.1.column"."""
+    """Flat numbers of all seeds: "name.g0.1.column"."""
     numeric = [c.name for c in columns(table) if c.block != "run"]
-    means: dict[str, float | str] = {}
+    found: dict[str, float | str] = {}
     for (name, gamma), group in groups(table).items():
         for column in numeric:
             values = [row[column] for row in group if row[column] is not None]
             if values:
-                means[f"{name}.g{gamma:g}.{column}"] = number(sum(values) / len(values))
-    return means
+                found[f"{name}.g{gamma:g}.{column}"] = number(of_seeds(column, values))
+    return found
+
+
+def of_seeds(column: str, values: list[float]) -> float:
+    """One number of what a column holds for each seed: the largest of bounds, else the mean."""
+    return max(values) if column.startswith(PROMISED) else mean_of(values)
 
 
 def worse_than_unigram(row: Row) -> bool:
@@ -151,18 +159,20 @@ def heading(column: str) -> str:
 def cell(group: list[Row], column: str) -> str:
     """The seeds of one experiment in a column: mean and interval, or the mean ends of their own.
 
-    An interval whose ends are printed alike is left out.
+    An interval whose ends are printed alike is left out. Of bounds it is the largest, rounded up.
     """
     rows = [row for row in group if row[column] is not None]
     if not rows:
         return "–"
     values = [row[column] for row in rows]
-    mean = mean_of(values)
+    fewer = f" (n = {len(values)})" if len(values) < len(group) else ""
+    if column.startswith(PROMISED):
+        return rounded_up(of_seeds(column, values), 3) + fewer
+    mean = of_seeds(column, values)
     if column.endswith("_low"):
         high = sum(row[f"{column.removesuffix('low')}high"] for row in rows) / len(rows)
         return f"[{show(mean)}, {show(high)}]"
     half = half_width(values)
-    fewer = f" (n = {len(values)})" if len(values) < len(group) else ""
     if show(mean - half) == show(mean + half):
         return show(mean) + fewer
     return f"{show(mean)} ± {f'{half:.2g}' if half < 100 else show(half)}{fewer}"

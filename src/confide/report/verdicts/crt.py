@@ -5,6 +5,7 @@ Each is put to the test on every corpus and model that was tried.
 
 import math
 
+from confide.output.rounding import rounded_up
 from confide.report.figures.amplification import PUBLISHED as PRINTED
 from confide.report.figures.amplification import rows as amplification
 from confide.report.tables.table import show
@@ -227,7 +228,7 @@ def utility(study: Study, prefix: str, column: str, other: str = "dpsgd") -> Ver
     own, others = study.numbers(rows, column)
     evidence = (
         f"test perplexity {show(own)} against {show(others)} at a Bayesian ε of "
-        f"{show(own_epsilon)} and {show(other_epsilon)}"
+        f"{rounded_up(own_epsilon, 3)} and {rounded_up(other_epsilon, 3)}"
     )
     if own_epsilon >= other_epsilon:
         return Verdict(APART, evidence)
@@ -298,7 +299,7 @@ def amplified(study: Study) -> Verdict:
     evidence = (
         f"ε' = 1, γ = 0.1: printed {PRINTED['epsilon']}, computed again {show(scaled)} "
         "(add-or-remove, γ known); "
-        f"{show(honest)} for replacing a record, with γ bounded from {spec.labelled} labelled "
-        "secrets"
+        f"{rounded_up(honest, 3)} for replacing a record, with γ bounded from "
+        f"{spec.labelled} labelled secrets"
     )
     return Verdict(FAILS if abs(scaled - PRINTED["epsilon"]) > 0.01 else PUBLISHED, evidence)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from confide.report.figures.levels import at_level
 from confide.report.results import Json, Result
 from confide.report.seeds import LEVEL, all_below, holm, mean_of
-from confide.report.tables.table import Row, groups, rows, show
+from confide.report.tables.table import Row, groups, of_seeds, rows, show
 from confide.specs import ReportSpec
 
 HOLDS = "holds"
@@ -84,8 +84,10 @@ class Study:
         return self.table[name, self._nearest(name, gamma)]
 
     def number(self, name: str, column: str, gamma: float | None = None) -> float:
-        """Mean over the seeds of a column of table.csv; NotMeasured where none of them has it."""
-        return mean_of(list(self.each(name, column, gamma).values()))
+        """A column of table.csv over the seeds: the largest of bounds, else the mean; NotMeasured
+        where none of them has it.
+        """
+        return of_seeds(column, list(self.each(name, column, gamma).values()))
 
     @property
     def seeds(self) -> int:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
+from confide.output.rounding import rounded_up
 from confide.report.figures.authors import EXPOSURE, by_copies
 from confide.report.figures.tab import KIND as TAB
 from confide.report.figures.train_time import ratio
@@ -178,7 +179,7 @@ def useless(study: Study, prefix: str) -> Verdict:
     """
     ppl = study.numbers((f"{prefix}_dpsgd", f"{prefix}_nonprivate"), "ppl")
     epsilon = study.number(f"{prefix}_dpsgd", "epsilon_replace_one")
-    evidence = f"{show(ppl[0])} at ε = {show(epsilon)} against {show(ppl[1])}"
+    evidence = f"{show(ppl[0])} at ε = {rounded_up(epsilon, 3)} against {show(ppl[1])}"
     logs = ratios(study, (f"{prefix}_dpsgd", f"{prefix}_nonprivate"))
     return below([[math.log(MANY) - value for value in logs]], evidence, far=FAR)
 

@@ -5,6 +5,7 @@ Their Table 3 calls JFT S-DP on GPT-2.
 
 import math
 
+from confide.output.rounding import rounded_up
 from confide.report.figures.levels import attacked
 from confide.report.results import Result
 from confide.report.seeds import mean_of
@@ -47,8 +48,8 @@ def utility(study: Study, selective: str, dpsgd: str) -> Verdict:
     first, second = study.numbers(names, "ppl")
     first_epsilon, second_epsilon = study.numbers(names, "epsilon_secret_caught")
     evidence = (
-        f"test perplexity {show(first)} against {show(second)} at ε = {show(first_epsilon)} and "
-        f"{show(second_epsilon)} for a caught secret"
+        f"test perplexity {show(first)} against {show(second)} at ε = "
+        f"{rounded_up(first_epsilon, 3)} and {rounded_up(second_epsilon, 3)} for a caught secret"
     )
     if spends_more(study, names):
         return Verdict(APART, evidence)
@@ -81,7 +82,8 @@ def printed_epsilon(study: Study, published: str) -> Verdict:
     printed = study.number(published, "epsilon_published")
     certified = study.number(published, "epsilon_secret_caught")
     evidence = (
-        f"the paper's way gives {show(printed)}; certified of a caught secret {show(certified)}"
+        f"the paper's way gives {show(printed)}; certified of a caught secret "
+        f"{rounded_up(certified, 3)}"
     )
     return Verdict(HOLDS if certified <= printed else PUBLISHED, evidence)
 
@@ -223,8 +225,8 @@ def noise(study: Study, less: str, more: str) -> Verdict:
     ppl = study.numbers(rows, "ppl")
     epsilon = study.numbers(rows, "epsilon_secret_caught")
     evidence = (
-        f"test perplexity {show(ppl[0])} at ε = {show(epsilon[0])} against {show(ppl[1])} at "
-        f"{show(epsilon[1])}"
+        f"test perplexity {show(ppl[0])} at ε = {rounded_up(epsilon[0], 3)} against "
+        f"{show(ppl[1])} at {rounded_up(epsilon[1], 3)}"
     )
     if epsilon[0] <= epsilon[1]:
         return Verdict(APART, evidence)
