@@ -8,6 +8,7 @@ import engine_checks
 import job_checks
 import outward_checks
 import price_checks
+import promise_checks
 import scan_checks
 import vouch_checks
 
@@ -63,6 +64,8 @@ CHECKS = {
         audit_checks.a_claim_is_refuted_as_in_the_closed_form,
         audit_checks.an_audit_rings_as_often_as_it_says,
         audit_checks.intervals_of_rates_cover_them,
+        promise_checks.printed_promises_are_no_smaller,
+        promise_checks.text_that_may_be_the_same_is_not_apart,
         outward_checks.words_from_outside_stay_words,
         outward_checks.files_from_outside_say_one_thing,
     )

@@ -6,6 +6,7 @@ import engine_faults
 import job_faults
 import outward_faults
 import price_faults
+import promise_faults
 import scan_faults
 import vouch_faults
 
@@ -17,6 +18,7 @@ KINDS = {
     "The search for secrets": scan_faults.FAULTS,
     "Signatures and sums": vouch_faults.FAULTS,
     "Audits": audit_faults.FAULTS,
+    "What is said of a model": promise_faults.FAULTS,
     "What comes from outside": outward_faults.FAULTS,
 }
 FAULTS = [fault for faults in KINDS.values() for fault in faults]

@@ -34,6 +34,7 @@ OF = {  # what the checks of a module are about
     "scan_checks": "The scan",
     "vouch_checks": "Signatures, several models",
     "audit_checks": "Audits",
+    "promise_checks": "What is said of a model",
     "outward_checks": "What comes from outside",
 }
 
