@@ -18,6 +18,7 @@ from confide.models.causal_lm import CausalLM, inputs_of, output_of
 from confide.models.gpt2 import GPT2Model
 from confide.models.language_model import LanguageModel
 from confide.specs import CausalLMSpec, GPT2Spec, ModelSpec
+from confide.specs.training import pretrained_name
 from confide.text.tokenizer import Tokenizer, beginning_with
 
 if TYPE_CHECKING:
@@ -94,18 +95,13 @@ def export_adapter(folder: Path, tokenizer: Tokenizer, output: Path) -> list[Pat
         else None,
         task_type="CAUSAL_LM",
         inference_mode=True,
-        base_model_name_or_path=named(model.spec.pretrained),
+        base_model_name_or_path=pretrained_name(model.spec.pretrained),
     )
     output.mkdir(parents=True)
     config.save_pretrained(str(output))
     save_file(tensors, output / "adapter_model.safetensors", metadata={"format": "pt"})
     _save_text(model, tokenizer, output)
     return sorted(output.iterdir())
-
-
-def named(pretrained: str) -> str:
-    """What others call a pretrained model: its name on the hub, or that of its folder."""
-    return Path(pretrained).name if Path(pretrained).exists() else pretrained
 
 
 def _network(model: LanguageModel) -> "PreTrainedModel":

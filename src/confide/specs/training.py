@@ -74,6 +74,15 @@ class CausalLMSpec(Spec):
     frozen_dtype: Literal["float32", "bfloat16"] = "float32"
 
 
+def pretrained_name(pretrained: str) -> str:
+    """What others call a pretrained model: its name on the hub, or that of its folder alone.
+
+    By its form, and not by what lies there, so that it is the same on every machine.
+    """
+    is_path = pretrained.startswith(("/", ".", "~")) or pretrained.count("/") > 1
+    return pretrained.rstrip("/").rpartition("/")[2] if is_path else pretrained
+
+
 ModelSpec = Annotated[LSTMSpec | GPT2Spec | CausalLMSpec, Field(discriminator="kind")]
 
 

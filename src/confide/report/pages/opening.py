@@ -11,6 +11,7 @@ from typing import Any
 
 from confide.certify.facts import AUTHOR, UNKNOWN, quoted
 from confide.output.rounding import rounded_up
+from confide.specs.training import pretrained_name
 
 Json = dict[str, Any]
 RECORD = "record_replace_one_pld"  # the claim that the lines are about
@@ -208,17 +209,8 @@ def not_promised(certified: Json) -> list[str]:
         )
     base = certified.get("public_constants", {}).get("pretrained")
     if base:
-        promises.append(f"anything of the text that {named(base)} was trained on before")
+        promises.append(f"anything of the text that {pretrained_name(base)} was trained on before")
     return promises
-
-
-def named(pretrained: str) -> str:
-    """What a page calls a pretrained model: its name on the hub, or that of its folder alone.
-
-    By its form, and not by what lies there, so that the page is the same on every machine.
-    """
-    is_path = pretrained.startswith(("/", ".", "~")) or pretrained.count("/") > 1
-    return pretrained.rstrip("/").rpartition("/")[2] if is_path else pretrained
 
 
 def labels_of(certified: Json) -> list[str]:
