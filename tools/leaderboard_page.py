@@ -4,9 +4,10 @@
 
 The fixed words are in tools/leaderboard_page.jinja. Panels that `snakemake leaderboard` made below
 FOLDER (results/, if nothing is said) are kept in docs/results/leaderboard/, with the day, the
-commit and the machine, and so are the trials of `snakemake tuning tuning_values`. Verdicts, tables
-and figures are made of all that is kept there, on whichever machine that was run; panels that are
-missing are named. Without any nothing is written, and the command ends with 1.
+commit and the machine, and so are the trials of `snakemake tuning tuning_values`. Of a panel that
+was made in part, the seeds that it lacks stay as they were kept. Verdicts, tables and figures are
+made of all that is kept there, on whichever machine that was run; panels that are missing are
+named. Without any nothing is written, and the command ends with 1.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from results_page import RANKED, read, write
 
 from confide.config import jobs, studies
 from confide.config.params import FILE, Params, load
+from confide.files.io import write_json
 from confide.output import templates
 from confide.report.leaderboard import panels
 from confide.stages.leaderboard import leaderboard
@@ -63,20 +65,23 @@ class Tuned(NamedTuple):
 
 
 def keep(results: Path, machine: str) -> None:
-    """Copy what was made, and say when, where and from which commit a panel is that is new."""
-    panels = sorted((results / "leaderboards/panels").glob("*.json"))
+    """Keep what was made, and say when, where and from which commit a panel is that is new."""
     trials = [path for name in jobs.TRIALS if (path := results / f"{name}.csv").is_file()]
-    dates = {row["study"]: row for row in read(KEPT / DATES)}
-    for made in [*panels, *trials]:
-        kept = KEPT / made.name
-        if kept.is_file() and kept.read_bytes() == made.read_bytes():
-            continue
+    made_panels = sorted((results / "leaderboards/panels").glob("*.json"))
+    if trials or made_panels:
         KEPT.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(made, kept)
-        if made in panels:
-            day = datetime.date.today().isoformat()
-            values = (made.stem, day, commit(), machine)
-            dates[made.stem] = dict(zip(COLUMNS, values, strict=True))
+    for made in trials:
+        shutil.copyfile(made, KEPT / made.name)
+    dates = {row["study"]: row for row in read(KEPT / DATES)}
+    for made in made_panels:
+        kept = KEPT / made.name
+        earlier = panels.read(kept) if kept.is_file() else []
+        rows = panels.joined(panels.read(made), earlier)
+        if rows == earlier:
+            continue
+        write_json(kept, panels.file_of(rows))
+        values = (made.stem, datetime.date.today().isoformat(), commit(), machine)
+        dates[made.stem] = dict(zip(COLUMNS, values, strict=True))
     if dates:
         write(KEPT / DATES, list(COLUMNS), [dates[study] for study in sorted(dates)])
 
@@ -119,17 +124,13 @@ def boards(params: Params) -> list[Board]:
 
 def changed(params: Params, study: str) -> str:
     """The rows of a panel that was kept that are not as params.yaml has them now; "" for none."""
-    kept = [asked(row) for row in panels.read(KEPT / f"{study}.json")]
     wanted = studies.panel(params, study)
-    now = [asked(panels.measured(runs, {}, {}, wanted.delta)) for runs in panels.by_row(wanted)]
-    names = sorted({str(row["name"]) for row in kept + now if (row in kept) is not (row in now)})
+    now = [panels.measured(runs, {}, {}, wanted.delta) for runs in panels.by_row(wanted)]
+    kept = panels.read(KEPT / f"{study}.json")
+    asked = {row.asked for row in now}, {row.asked for row in kept}
+    names = sorted({row.name for row in now + kept if row.asked in asked[0] ^ asked[1]})
     title = params.studies[study].title
     return f"{title}: {', '.join(names)} (added, left out or changed since)" if names else ""
-
-
-def asked(row: panels.Entry) -> dict[str, object]:
-    """What the sample sheet says of a row, and the seeds that it asks for."""
-    return {name: getattr(row, name) for name in (*panels.ASKED, "seeds")}
 
 
 def tuned(name: str) -> list[Tuned]:

@@ -84,6 +84,33 @@ def test_a_panel_that_is_the_same_keeps_its_day(folder):
     assert "1999" not in leaderboard_page.PAGE.read_text()
 
 
+def test_seeds_of_another_machine_stay(folder):
+    """A panel that was made in part replaces what it has, and nothing else."""
+    study = "lead_sim_lstm"
+    run_panel(folder / "first", study, 2.0)
+    run_panel(folder / "second", study, 2.5)
+    file = folder / f"second/results/leaderboards/panels/{study}.json"
+    part = read_json(file)
+    for row in part["rows"]:
+        row["runs"] = row["runs"][:1]
+        row["claims"]["missed"]["epsilon"] = 2.0 if row["name"] == "cover" else 0.5
+    write_json(file, part)
+    for place in ("first", "second"):
+        assert leaderboard_page.main(["--results", str(folder / place / "results")]) == 0
+    kept = read_json(folder / f"kept/{study}.json")["rows"]
+    for row in kept:
+        bits = {run["seed"]: run["numbers"]["bits_per_character"] for run in row["runs"]}
+        first = 2.1 if row["covered"] else 2.0
+        assert bits == pytest.approx({0: first + 0.5, 1: first + 0.001, 2: first + 0.002})
+    epsilons = {row["name"]: row["claims"]["missed"]["epsilon"] for row in kept}
+    assert epsilons == {"dpsgd": 1.0, "cover": 2.0}  # the largest of the seeds
+    part["rows"][0]["recipe"] = "another"
+    write_json(file, part)
+    assert leaderboard_page.main(["--results", str(folder / "second/results")]) == 0
+    other = read_json(folder / f"kept/{study}.json")["rows"][0]
+    assert len(other["runs"]) == 1, "what was asked otherwise is nothing to add to"
+
+
 def test_the_page_shows_the_trials(folder):
     run_panel(folder, "lead_sim_lstm", 2.0)
     header = "corpus,model,method,recipe,lr,run,valid_ppl,best\n"

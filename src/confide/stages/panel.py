@@ -6,7 +6,7 @@ Such a file is all that verdicts follow from, so that they can be made again wit
 from pathlib import Path
 
 from confide.files.io import write_json
-from confide.report.leaderboard.panels import entries, stored
+from confide.report.leaderboard.panels import entries, file_of
 from confide.specs import PanelSpec
 
 
@@ -16,4 +16,4 @@ def panel(spec: PanelSpec, *, results: Path, models: Path, output: Path) -> None
     Runs that were not made are left out, and a leaderboard names them. InputError for a file that
     is there and damaged.
     """
-    write_json(output, {"rows": [stored(entry) for entry in entries(spec, results, models)]})
+    write_json(output, file_of(entries(spec, results, models)))

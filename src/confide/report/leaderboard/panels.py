@@ -4,7 +4,7 @@ What is kept of a run is what its certificate claims, what its audits say, and w
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,11 @@ class Entry(Asked):
     numbers: dict[int, dict[str, float]]
 
     @property
+    def asked(self) -> tuple[object, ...]:
+        """What the sample sheet says of it, and the seeds that it asks for."""
+        return (*(getattr(self, name) for name in ASKED), self.seeds)
+
+    @property
     def missing(self) -> list[int]:
         """Seeds that were not run, or whose files are not all there."""
         return [seed for seed in self.seeds if seed not in self.outcomes]
@@ -111,6 +116,21 @@ class Entry(Asked):
         """Its mean over the seeds; None where no seed has it."""
         values = list(self.each(name).values())
         return mean_of(values) if values else None
+
+    def joined(self, earlier: "Entry") -> "Entry":
+        """It with the seeds that were run earlier and are not here; both are asked the same."""
+        both = [*earlier.claims.items(), *self.claims.items()]
+        claims = {
+            cell: max((claim for name, claim in both if name == cell), key=lambda one: one.epsilon)
+            for cell in earlier.claims | self.claims
+        }
+        other = {seed: kept for seed, kept in earlier.numbers.items() if seed not in self.outcomes}
+        return replace(
+            self,
+            claims=claims,
+            outcomes=earlier.outcomes | self.outcomes,
+            numbers=other | self.numbers,
+        )
 
 
 # From runs
@@ -175,8 +195,22 @@ def numbers_of(result: Result) -> dict[str, float]:
 # -------------------------------------------------------------------------------------------------
 
 
+def joined(rows: list[Entry], earlier: list[Entry]) -> list[Entry]:
+    """Rows with the seeds that a panel has which was made earlier, on another machine perhaps.
+
+    Of rows that it was asked otherwise nothing is taken.
+    """
+    known = {row.asked: row for row in earlier}
+    return [row.joined(known[row.asked]) if row.asked in known else row for row in rows]
+
+
+def file_of(rows: list[Entry]) -> dict[str, Any]:
+    """What the file of a panel holds."""
+    return {"rows": [stored(row) for row in rows]}
+
+
 def stored(row: Entry) -> dict[str, Any]:
-    """A row as the file of a panel has it."""
+    """A row as that file has it."""
     claims = {
         cell: {"epsilon": number(claim.epsilon), "unit": claim.unit, "rests": claim.rests}
         for cell, claim in row.claims.items()
