@@ -32,6 +32,7 @@ from confide.commands.verify import verify
 from confide.dp.accounting.calibration import calibrate
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
+from confide.files.io import read_json, sha256, write_json
 
 DATA = [name for name in HASHED if name != "model"]
 
@@ -392,3 +393,52 @@ def test_a_seal_within_a_seal_is_compared():
     """Only that of the whole file is another one where the file is another one."""
     one, other = ({"seal": name, "model": {"seal": name}} for name in ("a", "b"))
     assert list(verification.differences(one, other)) == [("model.seal", "a", "b")]
+
+
+@pytest.fixture
+def exported(tmp_path):
+    """A release whose model others can open, as far as its certificate goes."""
+    certificate(tmp_path, METHODS["dpsgd"], **(ASKED["dpsgd"] | {"noise_seed": None}))
+    folder = tmp_path / "transformers"
+    folder.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        (folder / name).write_text("{}")
+    path = tmp_path / "certificate.json"
+    path.write_text(path.read_text().replace(f"{tmp_path}/", ""))
+    found = read_json(path)
+    found["files"]["transformers"] = [
+        {"path": str(file.relative_to(tmp_path)), "sha256": sha256(file)}
+        for file in sorted(folder.iterdir())
+    ]
+    write_json(path, sealed(found))
+    verify(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "name", ["adapter_config.json", "modeling.py", "additional_chat_templates/one.jinja"]
+)
+def test_nothing_may_be_added_to_what_a_library_opens(exported, name):
+    stray = exported / "transformers" / name
+    stray.parent.mkdir(exist_ok=True)
+    stray.write_text("{}")
+    with pytest.raises(InputError, match=f"{name}: is no file of the certificate"):
+        verify(exported)
+
+
+@pytest.mark.parametrize("target", ["config.json", "/tmp"])
+def test_nor_a_link_whatever_it_leads_to(exported, target):
+    (exported / "transformers/chat_template.jinja").symlink_to(target)
+    with pytest.raises(InputError, match="chat_template.jinja: is no file of the certificate"):
+        verify(exported)
+
+
+def test_what_lies_beside_and_nobody_certified_is_named(exported, capsys):
+    capsys.readouterr()
+    verify(exported)
+    assert "does not name" not in capsys.readouterr().out
+    for number in range(10):
+        (exported / f"texts{number}.jsonl").write_text("{}\n")
+    verify(exported)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "does not name" in line]
+    assert "texts0.jsonl, texts1.jsonl" in line and line.endswith("texts7.jsonl, 2 more")

@@ -19,7 +19,15 @@ from confide.certify.certificate import sealed
 from confide.certify.facts import CONSERVATIVE, UNKNOWN
 from confide.certify.rounding import ROUNDED
 from confide.certify.texts import certificate_of_texts, check_reads_redacted, header
-from confide.commands.verify import CERTIFICATE, certificate_in, reached, read, verify
+from confide.commands.verify import (
+    ADAPTER,
+    CERTIFICATE,
+    TRANSFORMERS,
+    certificate_in,
+    reached,
+    read,
+    verify,
+)
 from confide.data.redacted_texts import RedactedTexts
 from confide.dp.ledger import Ledger
 from confide.errors import Failure, InputError
@@ -58,10 +66,6 @@ STANDING = "secrets that the corpus marks stand in the texts, of these labels: "
 
 CAUGHT = "secret_caught"  # claim of a secret that the policy finds
 CAUGHT_ALONE = ", only of a secret that the policy finds"
-# A folder beside these, of a model that transformers has: what its `from_pretrained` opens, or
-# PEFT's.
-TRANSFORMERS = "transformers"
-ADAPTER = "adapter"
 
 MEASURED: dict[str, type[MeasuredFile]] = {"recall": RecallFile, "neighbours": NeighboursFile}
 

@@ -36,6 +36,10 @@ from confide.train.planning import Sizes, check_ledger
 from confide.types import POOLS
 
 CERTIFICATE = "certificate.json"  # its name in the folder of a run, or of a release
+# Folders of a release that a library opens as a whole: transformers' `from_pretrained`, or PEFT's.
+TRANSFORMERS = "transformers"
+ADAPTER = "adapter"
+NAMED = 8  # of the files that no certificate names
 SINGLE = ("ledger", "model", "recall", "neighbours")
 NEEDED = (*SINGLE, "start_ledgers")
 MEASURED = ("recall", "neighbours")  # copies of which lie beside the certificate
@@ -81,11 +85,15 @@ def verify(
     say(f"  checked: the bytes of {', '.join(name for name, paths in files.items() if paths)}")
     if unreachable:
         say(f"  not here, so not checked: {', '.join(unreachable)}")
+    pages = pages_beside(certificate_file)
+    others = unnamed(certificate_file, files, pages)
     if key is None:
         say(UNSIGNED)
-        names = ", ".join(page.name for page in pages_beside(certificate_file))
-        if names:
+        if pages:
+            names = ", ".join(page.name for page in pages)
             say(f"  not checked: {names}, which a signature would cover")
+        if others:
+            say(f"  not checked, for the certificate does not name them: {', '.join(others)}")
     else:
         lines = vouched(
             certificate_file,
@@ -93,7 +101,7 @@ def verify(
             key=key,
             attestation=attestation or certificate_file.with_name(NAME),
             folders=folders,
-            pages=pages_beside(certificate_file),
+            beside=[*(page.name for page in pages), *others],
         )
         say(*lines)
 
@@ -120,6 +128,46 @@ def pages_beside(certificate: Path) -> list[Path]:
     return [page for page in pages if page.is_file()]
 
 
+def unnamed(certificate: Path, files: dict[str, list[Path]], pages: list[Path]) -> list[str]:
+    """Files of a release that its certificate does not name: the first NAMED, and how many more.
+
+    None of a model that lies elsewhere.
+    """
+    if files["model"][0].parent.resolve() != certificate.parent.resolve():
+        return []
+    named = [path for paths in files.values() for path in paths]
+    known = [certificate, certificate.with_name(NAME), *pages, *named]
+    names = [str(path.relative_to(certificate.parent)) for path in below(certificate.parent, known)]
+    more = len(names) - NAMED
+    return names if more <= 0 else [*names[:NAMED], f"{more:,} more"]
+
+
+def check_folders(files: dict[str, list[Path]]) -> None:
+    """InputError for a file, in a folder that a library opens, that the certificate does not name.
+
+    It may change what the library makes of the folder: an adapter, code, a chat template.
+    """
+    for role in (TRANSFORMERS, ADAPTER):
+        named = files.get(role, [])
+        for folder in dict.fromkeys(path.parent for path in named):
+            for path in below(folder, named):
+                message = "is no file of the certificate, and what opens the folder may read it"
+                raise InputError(message, file=path)
+
+
+def below(folder: Path, known: list[Path]) -> Iterator[Path]:
+    """Files and links below a folder but for those that are known, in order."""
+    places = {placed(path) for path in known}
+    for path in sorted(folder.rglob("*")):
+        if (path.is_symlink() or not path.is_dir()) and placed(path) not in places:
+            yield path
+
+
+def placed(path: Path) -> Path:
+    """Where a file or a link lies, whatever a link leads to."""
+    return path.parent.resolve() / path.name
+
+
 def verified(certificate_file: Path, *, key: Path | None = None) -> dict[str, Any]:
     """A certificate that holds for the files around it, without a word.
 
@@ -143,6 +191,7 @@ def checked(
     certified = read(certificate_file)
     spec = parse(CertifySpec, certified["asked"], file=str(certificate_file))
     files, unreachable = reached(certified["files"], folders, certificate_file)
+    check_folders(files)
     again = certificate(spec, files, certified["files"])
     check_training(spec.train, files["ledger"][0])
     released = certified["code"].get("version")  # this program's own may be another

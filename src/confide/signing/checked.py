@@ -31,13 +31,13 @@ def vouched(
     key: Path,
     attestation: Path,
     folders: list[Path],
-    pages: Sequence[Path] = (),
+    beside: Sequence[str] = (),
 ) -> Iterator[str]:
     """What a signature adds to a certificate that holds, in lines for people.
 
-    found: the certificate's content. folders: where the other files that were signed are looked
-    for. pages: that lie beside the certificate, signed or not. InputError where the signature is
-    not about this certificate.
+    certified: the certificate's content. folders: where the other files that were signed are looked
+    for. beside: names of what lies beside the certificate, signed or not. InputError where the
+    signature is not about this certificate.
     """
     envelope = opened(attestation)
     name = signer(envelope, public_keys(key), attestation)
@@ -57,7 +57,7 @@ def vouched(
     yield f"  checked: the signature, and that it is over {covered}"
     if absent:
         yield f"  signed, but not here: {', '.join(absent)}"
-    if unsigned := [page.name for page in pages if page.name not in subjects]:
+    if unsigned := [name for name in beside if name not in subjects]:
         yield f"  not signed, so not checked: {', '.join(unsigned)}"
     for reason in predicate["overruled"]:
         yield f"  signed all the same: {reason}"
