@@ -3,6 +3,7 @@ added that is not the same.
 """
 
 import math
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from confide.certify.together import (
     CLAIMS,
     COMPOSED,
     COPIES,
+    RECORDS,
+    SECRET,
     TWICE,
     Model,
     Stated,
@@ -61,6 +64,7 @@ def model(name, *history, **given):
     }
     given = {
         "unit": "one turn",
+        "secret": "one secret within one turn",
         "claims": claims,
         "history": history,
         "head": history[-1].head,
@@ -68,8 +72,9 @@ def model(name, *history, **given):
     return Model(file=Path(name), run=name, **given)
 
 
-def runs(groups):
-    return [[one.run for one in group.models] for group in groups]
+def runs(groups, claims=RECORDS):
+    """Whose claims of records, or of secrets, add up."""
+    return [[one.run for one in group.models] for group in groups if group.claims == claims]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -202,9 +207,41 @@ def test_a_seed_that_is_written_down_gives_one_name_one_noise(names, noise, shar
 def test_other_units_stand_apart_and_chunks_are_those_of_one_model():
     models = [model("a"), model("b", unit="one author"), model("c"), model("d", unit="one author")]
     assert runs(groups_of(models)) == [["a", "c"], ["b", "d"]]
-    assert runs(
-        groups_of([model(name, unit="one chunk of 64 tokens", alone=True) for name in ("a", "b")])
-    ) == [["a"], ["b"]]
+    assert runs(groups_of(models), (SECRET,)) == [["a", "b", "c", "d"]]
+
+
+def test_chunks_are_those_of_one_model_and_the_secrets_in_them_are_not():
+    """A chunk of 64 tokens is no record of a model that reads others; a secret in both is one."""
+    chunks = [
+        model(name, unit=f"one chunk of {size} tokens", alone=True, secret=secret)
+        for name, size, secret in (
+            ("a", 64, "one secret of fewer than 64 tokens within one turn"),
+            ("b", 64, "one secret of fewer than 64 tokens within one turn"),
+            ("c", 128, "one secret of fewer than 128 tokens within one turn"),
+        )
+    ]
+    groups = groups_of(chunks)
+    assert runs(groups) == [["a"], ["b"], ["c"]]
+    assert runs(groups, (SECRET,)) == [["a", "b", "c"]]
+    assert groups[-1].unit == "; ".join(dict.fromkeys(each.secret for each in chunks))
+    found = total(chunks, SECRET, 3 * DELTA)
+    assert found.epsilon == pytest.approx(priced(3 * UPDATES, 3 * DELTA), rel=1e-6)
+
+
+def test_noise_that_hides_authors_is_added_to_noise_that_hides_points():
+    def hiding(name, unit):
+        ledger = Ledger()
+        ledger.start(name, settings="0" * 64, code="0" * 64, noise="system")
+        for _ in range(UPDATES):
+            release = updates(1)
+            step = replace(release.step, unit=unit)
+            ledger.append(replace(release, step=step), f"{next(STATES):064x}")
+        return model(name, ledger)
+
+    both = [hiding("a", "point"), hiding("b", "author")]
+    found = total(both, SECRET)
+    assert found.how == ADDED and found.epsilon == found.added < math.inf
+    assert total([both[1], hiding("c", "author")], SECRET).how == COMPOSED
 
 
 def test_corpora_are_one_where_names_or_digests_meet():
@@ -227,7 +264,7 @@ def test_a_model_whose_corpus_is_not_recorded_is_counted_with_each():
         model("b", corpora=frozenset({("name", "y")})),
         model("c"),
     ]
-    groups = groups_of(models)
+    groups = [group for group in groups_of(models) if group.claims == RECORDS]
     assert (
         runs(groups) == [["a", "c"], ["b", "c"]]
         and [[one.run for one in group.assumed] for group in groups] == [["c"]] * 2

@@ -94,6 +94,7 @@ def model_of(name: str, *history: Ledger, at_hand: bool = True) -> Model:
         run=name,
         head=history[-1].head,
         unit="one turn",
+        secret="one secret within one turn",
         claims=claims,
         history=history if at_hand else None,
     )

@@ -9,6 +9,7 @@ updates, epsilons and deltas are added instead (basic composition: Dwork and Rot
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from confide.dp.accounting.curves import Relation
 from confide.dp.accounting.price import agree, epsilon, or_infinity, price
 from confide.dp.ledger import Ledger, noise_drawn_twice
 from confide.errors import InputError
-from confide.types import AnyRelease
+from confide.types import AnyRelease, Release
 
 # those that add up: what they are about, and the relation
 CLAIMS: dict[str, tuple[str, Relation]] = {
@@ -27,6 +28,9 @@ CLAIMS: dict[str, tuple[str, Relation]] = {
     "record_add_or_remove_pld": ("one record added or removed", "add_or_remove"),
     "secret_missed": ("one secret that the policy misses, masked", "replace_one"),
 }
+SECRET = "secret_missed"
+RECORDS = tuple(name for name in CLAIMS if name != SECRET)
+SHORT = re.compile(r" of fewer than \d+ tokens")  # in what a claim about a packed model is of
 SAME = 1e-6  # relative difference of two prices that are the same
 TWICE = "the same noise was drawn in two trainings"
 COPIES = (
@@ -51,17 +55,19 @@ NOTHING = Stated(math.inf, 0.0)  # of a claim that a certificate does not make
 class Model:
     """A model as its certificate has it.
 
-    `history`: ledgers of its training and of those that it started from, oldest first; None where
-    they are not at hand, so that the certificate is taken at its word. `corpora`: names and digests
-    of what it was trained on, as far as that is recorded. `alone`: its records are no records of
-    any other model (chunks of text, cut anew for each model). `note`: what its certificate says
-    against giving it away.
+    `unit`: what its noise hides. `secret`: what the claim of a missed secret is of. `history`:
+    ledgers of its training and of those that it started from, oldest first; None where they are not
+    at hand, so that the certificate is taken at its word. `corpora`: names and digests of what it
+    was trained on, as far as that is recorded. `alone`: its records are no records of any other
+    model (chunks of text, cut anew for each model), though secrets are the same. `note`: what its
+    certificate says against giving it away.
     """
 
     file: Path
     run: str
     head: str
     unit: str
+    secret: str
     claims: dict[str, Stated]
     history: tuple[Ledger, ...] | None
     corpora: frozenset[tuple[str, str]] = frozenset()
@@ -79,6 +85,15 @@ class Model:
             return False
         paid = or_infinity(epsilon(releases_of(self.history), claim.delta, CLAIMS[name][1]))
         return math.isclose(paid, claim.epsilon, rel_tol=SAME, abs_tol=SAME)
+
+    @property
+    def hides(self) -> set[str]:
+        """Whether noise hides points or authors."""
+        return {
+            release.step.unit if isinstance(release, Release) else "point"
+            for release in releases_of(self.history or ())
+            if not isinstance(release, Release) or release.noisy
+        }
 
 
 class Total(NamedTuple):
@@ -99,7 +114,7 @@ class Total(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Models whose records are the same: what they cost adds up.
+    """Models whose records, or whose secrets, are the same: what these claims cost adds up.
 
     assumed: those of which no corpus is recorded.
     """
@@ -108,6 +123,7 @@ class Group(NamedTuple):
     corpora: list[str]
     models: list[Model]
     assumed: list[Model]
+    claims: tuple[str, ...]
 
 
 def releases_of(ledgers: Iterable[Ledger]) -> list[AnyRelease]:
@@ -135,7 +151,7 @@ def distinct(models: Sequence[Model]) -> tuple[list[Model], list[tuple[Model, Mo
 
 
 def groups_of(models: Sequence[Model]) -> list[Group]:
-    """Models by corpus and unit.
+    """Models by corpus and by what their claims are of: a record, and a secret.
 
     One whose corpus is not recorded may be of any, so it is counted with each.
     """
@@ -145,14 +161,22 @@ def groups_of(models: Sequence[Model]) -> list[Group]:
     for corpora, known in parts or [(frozenset(), [])]:
         names = sorted(value for kind, value in corpora if kind == "name")
         candidates = [model for model in models if model in known or model in unknown]
-        for unit in dict.fromkeys(model.unit for model in candidates):
-            members = [model for model in candidates if model.unit == unit]
-            apart = [[model] for model in members if model.alone]
-            for some in [[model for model in members if not model.alone], *apart]:
-                if some:
-                    assumed = [model for model in some if model in unknown]
-                    groups.append(Group(unit, names, some, assumed))
+        of_records: dict[tuple[str, str], list[Model]] = {}
+        of_secrets: dict[str, list[Model]] = {}
+        for model in candidates:
+            of_records.setdefault((model.unit, model.head if model.alone else ""), []).append(model)
+            of_secrets.setdefault(SHORT.sub("", model.secret), []).append(model)
+        some = [(members[0].unit, members, RECORDS) for members in of_records.values()]
+        some += [(secret_of(members), members, (SECRET,)) for members in of_secrets.values()]
+        for unit, members, claims in some:
+            assumed = [model for model in members if model in unknown]
+            groups.append(Group(unit, names, members, assumed, claims))
     return groups
+
+
+def secret_of(models: Sequence[Model]) -> str:
+    """What the claims of several models are of that speak of one secret: all that each is of."""
+    return "; ".join(dict.fromkeys(model.secret for model in models))
 
 
 def related(models: Sequence[Model]) -> list[tuple[frozenset[tuple[str, str]], list[Model]]]:
@@ -174,6 +198,8 @@ def total(models: Sequence[Model], name: str, delta: float | None = None) -> Tot
     """
     relation = CLAIMS[name][1]
     priced = [model for model in models if model.is_price(name)]
+    if len(set().union(*(model.hides for model in priced))) > 1:
+        priced = []  # updates that hide authors do not compose with those that hide points
     ledgers = {ledger.head: ledger for model in priced for ledger in model.history or ()}
     worded = [model.stated(name) for model in models if model not in priced]
     stated = [model.stated(name) for model in models]

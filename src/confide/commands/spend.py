@@ -15,6 +15,7 @@ from confide.certify.certificate import lineage, saw_public_text
 from confide.certify.together import (
     ADDED,
     CLAIMS,
+    SECRET,
     Group,
     Model,
     Stated,
@@ -46,6 +47,7 @@ LISTED = (
     "as well, and so does choosing among several trained models by private validation data "
     "(Papernot and Steinke 2022)."
 )
+UNNAMED_SECRET = "one secret"
 APART = (
     "Models of different corpora or units are not added up; where they hold the same text, "
     "its costs add up as well (--one_corpus does that for corpora)."
@@ -91,7 +93,7 @@ def spend(
     public = [] if one_corpus else public_ones(read_models)
     counted, left_out = distinct([model for model in read_models if model not in public])
     groups = groups_of(counted)
-    totals = [[total(group.models, name, delta) for name in CLAIMS] for group in groups]
+    totals = [[total(group.models, name, delta) for name in group.claims] for group in groups]
     if json is not None:
         write_json(json, as_json(counted, groups, totals))
     say(
@@ -166,7 +168,8 @@ def model_of(path: Path) -> Model:
         file=path,
         run=certified["run"],
         head=certified["ledger_head"],
-        unit=unit_of(certified),
+        unit=of_cut(certified["unit"], certified),
+        secret=of_cut(secret_of(certified), certified),
         claims=claims,
         history=history,
         corpora=corpora_of(certified["asked"], history or ()),
@@ -183,12 +186,18 @@ def data_of(settings: dict[str, Any]) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def unit_of(certified: dict[str, Any]) -> str:
-    """Whose whole contribution the noise hides; of windows, which cut they are of."""
+def secret_of(certified: dict[str, Any]) -> str:
+    """What the claim of a missed secret is of."""
+    units = (claim.get("unit") for claim in certified["claims"] if claim["name"] == SECRET)
+    return next(filter(None, units), UNNAMED_SECRET)
+
+
+def of_cut(unit: str, certified: dict[str, Any]) -> str:
+    """What a claim is of; where that lies in windows, with which cut they are of."""
     data = data_of(certified["asked"])
-    if data.get("point") != "window":
-        return str(certified["unit"])
-    return f"{certified['unit']} (of the cut {str(data.get('cut'))[:8]})"
+    return (
+        unit if data.get("point") != "window" else f"{unit} (of the cut {str(data.get('cut'))[:8]})"
+    )
 
 
 def history_of(sealed: dict[str, Any], folders: list[Path], path: Path) -> tuple[Ledger, ...]:
@@ -255,7 +264,7 @@ def lines(
         yield "All are counted as models of one corpus, as asked."
     elif assumed := dict.fromkeys(model.run for group in groups for model in group.assumed):
         yield f"No dataset is recorded of {', '.join(assumed)}: taken for the corpus of all others."
-    if len(groups) > 1:
+    if len(groups) > len({group.claims for group in groups}):
         yield APART
     yield POOLS
     yield OTHERS
