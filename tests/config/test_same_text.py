@@ -186,7 +186,7 @@ def test_a_released_model_is_not_declared_public(tmp_path):
     """
     certified = {"run": "crt/g0-s0", "claims": [], "headline": {}}
     certified["headline"] |= {"record_epsilon": 3.0, "delta": 1e-5, "relation": "replace_one"}
-    certified["headline"] |= {"unit": "one turn"}
+    certified["headline"] |= {"record_unit": "one turn"}
     of_model = {"base": "a model", "adapter": False, "audits": [], "against": []}
     with patch("confide.report.pages.card.page", return_value="All claims."):
         text = card(certified, **of_model)

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from confide.corpora import READERS
 from confide.corpora.lines import Places, Plan, Shard, form_of, objects, read
 from confide.corpora.lines import _names as lines_of
 from confide.corpora.lines import records as records_of
 from confide.errors import InputError
 from confide.files.io import Range
-from confide.specs import LinesSpec
+from confide.specs import LinesSpec, TableSpec
 
 
 def write(folder, rows, name="corpus.jsonl"):
@@ -172,6 +173,22 @@ def test_split_of_a_document_does_not_depend_on_the_rest_of_the_file(tmp_path):
     forward = {r.doc: r.split for r in records(write(tmp_path, rows))}
     backward = {r.doc: r.split for r in records(write(tmp_path, rows[::-1]))}
     assert forward == backward and len(set(forward.values())) == 3
+
+
+def test_a_blank_author_is_nobody(tmp_path):
+    """Else all who have no name would be one person, and in one split."""
+    rows = [{"text": "a", "doc": f"d{n}", "author": " " * (n % 2)} for n in range(400)]
+    rows[0]["author"] = "ann"
+    found = records(write(tmp_path, rows))
+    assert [record.author for record in found] == ["ann", *[None] * 399]
+    assert len({record.split for record in found[1:]}) == 3
+    named = {"text": "one\ntwo", "doc": "d", "author": ""}
+    path = write(tmp_path, [*rows, named, named | {"author": "bob"}])
+    assert [record.author for record in records(path)][-2:] == [None, "bob"]
+    table = tmp_path / "own.csv"
+    table.write_text('text,who\n"one two",\nthree,ann\nfour," "\n')
+    spec = TableSpec(reader="table", path=str(table), author="who")
+    assert [record.author for record in READERS["table"](spec, None)] == [None, "ann", None]
 
 
 rows = st.lists(

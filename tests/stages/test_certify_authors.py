@@ -18,6 +18,7 @@ from confide.dp.accounting.price import MEANINGLESS, epsilon, group, price
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import write_json, write_jsonl
+from confide.report.pages.card import card
 from confide.specs import LinesSpec, WordCanarySpec
 from confide.text.word_canaries import chosen_authors, draw
 from tests.releases import exact, noised
@@ -77,7 +78,7 @@ def test_claims_assume_that_others_keep_splits_and_canaries(tmp_path):
     for releases in (AUTHORS, METHODS["dpsgd"]):  # the same of texts that name their author
         value, _, page = certified(tmp_path, releases)
         assert any(
-            "same splits and the same planted canaries" in line for line in value["assumptions"]
+            "same splits, the same planted canaries" in line for line in value["assumptions"]
         )
         assert "the same planted canaries" in page
 
@@ -275,3 +276,15 @@ def test_what_is_large_but_says_something_stays_a_number(tmp_path):
     some = [replace(one, noise_multiplier=0.05) for one in METHODS["dpsgd"]]
     found = number(certificate(tmp_path, some)[1]["record_replace_one_pld"])
     assert 1000 < found < MEANINGLESS and math.isfinite(found)
+
+
+@pytest.mark.parametrize("method", ["crt", "dpsgd"])
+def test_the_card_of_a_model_says_which_records_its_epsilon_is_of(tmp_path, method):
+    """What exact updates read of somebody has no bound, and other pools of CRT are read so."""
+    value, claims = certificate(tmp_path, by_author(METHODS[method]), **ASKED[method])
+    text = card(value, base=None, adapter=False, audits=[], against=[])
+    record = claims["record_replace_one_pld"]
+    first = text.split("## Audits")[0]
+    assert record["unit"].endswith("in a pool that is only trained on with noise")
+    assert first.count(record["unit"]) == 2, "in words and in the metadata"
+    assert ("the record stays in its pool" in first) is (method == "crt")

@@ -353,8 +353,9 @@ def group_claims(facts: Facts) -> Iterator[Claim]:
 def headline(facts: Facts) -> JsonObject:
     """The numbers that figures use: replace_one, PLD, conditional on pi_c.
 
-    Gamma is as measured and, in keys that end with upper, at its bound. literal: if one occurrence
-    of the secret alone is masked, instead of its text wherever it stands.
+    unit: within what a secret lies. record_unit: what record_epsilon is of. Gamma is as measured
+    and, in keys that end with upper, at its bound. literal: if one occurrence of the secret alone
+    is masked, instead of its text wherever it stands.
     """
     at = spent_on_secret(facts, facts.price.drawn)
     gamma = facts.gamma
@@ -371,6 +372,7 @@ def headline(facts: Facts) -> JsonObject:
         "accountant": "pld",
         "unit": TOKENS if facts.price.by_token else facts.unit,
         "delta": facts.delta,
+        "record_unit": record_unit(facts),
         "record_epsilon": spent(facts.price.record)(facts.delta),
         "bayesian_epsilon": usual,
         "bayesian_epsilon_upper": upper,

@@ -165,6 +165,16 @@ class Named(msgspec.Struct, gc=False):
     author: str | None = None
     split: SplitName | None = None
 
+    def __post_init__(self) -> None:
+        self.author = somebody(self.author)
+
+
+def somebody(author: str | None) -> str | None:
+    """An author's name; None for a blank one, which is nobody's: it would make one person of all
+    who have no name.
+    """
+    return author if author and not author.isspace() else None
+
 
 class Usual(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """A line of texts as nearly all are, read in one go; what is not there is UNSET."""
@@ -429,7 +439,7 @@ def _hashed(spec: OwnSpec, group: str) -> SplitName:
 
 
 def _record(plan: "Plan", places: Places, line: Line, row: Row, body: Body) -> Record:
-    author = row.get("author")
+    author = somebody(row.get("author"))
     doc, split = _placed(plan, places, line.number, row.get("doc"), author, row.get("split"))
     return Record(
         body.text,
@@ -641,6 +651,7 @@ def _documents(plan: Plan, shard: Shard) -> Documents | None:
         return None
     columns = [_column(together.lines, name) for name in ROW]
     names, authors, domains, splits = (values for values, _ in columns)
+    authors = list(map(somebody, authors))
     numbers = range(shard.number, shard.number + len(names))
     said = list(zip(numbers, names, authors, splits, strict=True))
     places = plan.places.beneath()

@@ -222,7 +222,7 @@ def claimed(certificate: JsonObject) -> dict[str, str]:
     epsilons = {name: str(value) for name, value in epsilons_of(certificate).items()}
     return {
         **epsilons,
-        **{name: str(headline[name]) for name in ("delta", "relation", "unit", "condition")},
+        **{name: str(headline[name]) for name in ("delta", "relation", "record_unit", "condition")},
         "certificate": certificate["seal"],
         "weights": certificate["files"]["model"][0]["sha256"],
         "against_release": certificate["release_note"] or "nothing that the certificate knows",

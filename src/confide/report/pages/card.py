@@ -9,10 +9,11 @@ from typing import Any
 import orjson
 
 from confide.output import templates
+from confide.output.rounding import rounded_up
 from confide.report.pages.certificate import epsilon_words, page
-from confide.report.pages.opening import audited
+from confide.report.pages.opening import audited, record_of
 
-HEADLINE = ("record_epsilon", "delta", "relation", "unit")  # of what the metadata repeats
+HEADLINE = ("record_epsilon", "delta", "relation", "record_unit")  # of what the metadata repeats
 
 
 def card(
@@ -28,6 +29,7 @@ def card(
     base: what others call the pretrained model. adapter: whether the folder holds adapters alone.
     audits: rows of the gate's table. against: what speaks against its release, and was overruled.
     """
+    claim = record_of(certified)
     # JSON is YAML: whatever these strings are, they stay strings
     metadata = {
         "library_name": "peft" if adapter else "transformers",
@@ -45,6 +47,8 @@ def card(
         "adapter": adapter,
         "epsilon": epsilon_words(certified["headline"]["record_epsilon"]),
         "headline": certified["headline"],
+        "delta": rounded_up(certified["headline"]["delta"], 3),
+        "condition": "none" if claim is None else claim["condition"],
         "audits": audits,
         "against": against,
         "certificate": page(certified, audited(list(audits))),
