@@ -5,8 +5,9 @@ Numbers are rounded up.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain, count
 from string import ascii_lowercase
 from typing import Any
 
@@ -37,7 +38,7 @@ def page(certified: Json, tried: str = NOT_TRIED, against: Sequence[str] = ()) -
         condition for claim in certified["claims"] for condition in conditions(claim)
     )
     values = {
-        "letters": dict(zip(all_conditions, ascii_lowercase, strict=False)),
+        "letters": dict(zip(all_conditions, letters(), strict=False)),
         "conditions": conditions,
         "epsilon_words": epsilon_words,
         "delta_words": partial(delta_words, certified),
@@ -50,6 +51,12 @@ def page(certified: Json, tried: str = NOT_TRIED, against: Sequence[str] = ()) -
         "against": against,
     }
     return templates.filled(__file__, certified | values)
+
+
+def letters() -> Iterator[str]:
+    """Names without end: a to z, then a2 to z2, and so on."""
+    for more in chain([""], count(2)):
+        yield from (f"{letter}{more}" for letter in ascii_lowercase)
 
 
 def both_pages(
