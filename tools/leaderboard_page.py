@@ -5,9 +5,10 @@
 The fixed words are in tools/leaderboard_page.jinja. Panels that `snakemake leaderboard` made below
 FOLDER (results/, if nothing is said) are kept in docs/results/leaderboard/, with the day, the
 commit and the machine, and so are the trials of `snakemake tuning tuning_values`. Of a panel that
-was made in part, the seeds that it lacks stay as they were kept. Verdicts, tables and figures are
-made of all that is kept there, on whichever machine that was run; panels that are missing are
-named. Without any nothing is written, and the command ends with 1.
+was made in part, the seeds that it lacks stay as they were kept: where settings changed under their
+names, delete its file first. Verdicts, tables and figures are made of all that is kept there, on
+whichever machine that was run; panels that are missing are named. Without any nothing is written,
+and the command ends with 1.
 """
 
 import argparse
@@ -75,15 +76,24 @@ def keep(results: Path, machine: str) -> None:
     dates = {row["study"]: row for row in read(KEPT / DATES)}
     for made in made_panels:
         kept = KEPT / made.name
+        part = panels.read(made)
         earlier = panels.read(kept) if kept.is_file() else []
-        rows = panels.joined(panels.read(made), earlier)
+        rows = panels.joined(part, earlier)
         if rows == earlier:
             continue
         write_json(kept, panels.file_of(rows))
-        values = (made.stem, datetime.date.today().isoformat(), commit(), machine)
-        dates[made.stem] = dict(zip(COLUMNS, values, strict=True))
+        told = {"commit": commit(), "machine": machine}
+        if rows != part:  # some seeds are of before
+            told = {name: both(dates[made.stem][name], value) for name, value in told.items()}
+        today = datetime.date.today().isoformat()
+        dates[made.stem] = {"study": made.stem, "date": today} | told
     if dates:
         write(KEPT / DATES, list(COLUMNS), [dates[study] for study in sorted(dates)])
+
+
+def both(first: str, second: str) -> str:
+    """Two words, or one that is the same."""
+    return first if first == second else f"{first}; {second}"
 
 
 def commit() -> str:
@@ -127,8 +137,8 @@ def changed(params: Params, study: str) -> str:
     wanted = studies.panel(params, study)
     now = [panels.measured(runs, {}, {}, wanted.delta) for runs in panels.by_row(wanted)]
     kept = panels.read(KEPT / f"{study}.json")
-    asked = {row.asked for row in now}, {row.asked for row in kept}
-    names = sorted({row.name for row in now + kept if row.asked in asked[0] ^ asked[1]})
+    other = {(row.asked, row.seeds) for row in now} ^ {(row.asked, row.seeds) for row in kept}
+    names = sorted({row.name for row in now + kept if (row.asked, row.seeds) in other})
     title = params.studies[study].title
     return f"{title}: {', '.join(names)} (added, left out or changed since)" if names else ""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from confide.certify.facts import TOKENS
 from confide.certify.together import (
     ADDED,
     CLAIMS,
@@ -223,9 +224,18 @@ def test_chunks_are_those_of_one_model_and_the_secrets_in_them_are_not():
     groups = groups_of(chunks)
     assert runs(groups) == [["a"], ["b"], ["c"]]
     assert runs(groups, (SECRET,)) == [["a", "b", "c"]]
-    assert groups[-1].unit == "; ".join(dict.fromkeys(each.secret for each in chunks))
-    found = total(chunks, SECRET, 3 * DELTA)
-    assert found.epsilon == pytest.approx(priced(3 * UPDATES, 3 * DELTA), rel=1e-6)
+    assert groups[-1].unit == chunks[0].secret, "what both claims are of is the shorter"
+    found = total(chunks, SECRET)
+    assert (found.how, found.epsilon) == (ADDED, found.added)
+
+
+def test_tokens_of_a_secret_are_part_of_it():
+    """What Selective DP says of them has no sum of its own: a model without bound leaves none."""
+    secret = "one secret within one turn"
+    claims = {SECRET: Stated(math.inf, DELTA)}
+    models = [model("a", secret=secret), model("b", secret=TOKENS, claims=claims)]
+    (group,) = [group for group in groups_of(models) if group.claims == (SECRET,)]
+    assert group.unit == TOKENS and total(group.models, SECRET).epsilon == math.inf
 
 
 def test_noise_that_hides_authors_is_added_to_noise_that_hides_points():

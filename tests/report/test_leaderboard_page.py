@@ -95,8 +95,9 @@ def test_seeds_of_another_machine_stay(folder):
         row["runs"] = row["runs"][:1]
         row["claims"]["missed"]["epsilon"] = 2.0 if row["name"] == "cover" else 0.5
     write_json(file, part)
-    for place in ("first", "second"):
-        assert leaderboard_page.main(["--results", str(folder / place / "results")]) == 0
+    assert leaderboard_page.main(["--results", str(folder / "first/results")]) == 0
+    given = ["--results", str(folder / "second/results"), "--machine", "a faster one"]
+    assert leaderboard_page.main(given) == 0
     kept = read_json(folder / f"kept/{study}.json")["rows"]
     for row in kept:
         bits = {run["seed"]: run["numbers"]["bits_per_character"] for run in row["runs"]}
@@ -104,6 +105,10 @@ def test_seeds_of_another_machine_stay(folder):
         assert bits == pytest.approx({0: first + 0.5, 1: first + 0.001, 2: first + 0.002})
     epsilons = {row["name"]: row["claims"]["missed"]["epsilon"] for row in kept}
     assert epsilons == {"dpsgd": 1.0, "cover": 2.0}  # the largest of the seeds
+    assert "unknown; a faster one" in leaderboard_page.PAGE.read_text()
+    whole = folder / "first/results"
+    assert leaderboard_page.main(["--results", str(whole)]) == 0
+    assert read_json(folder / f"kept/{study}.json")["rows"][1]["claims"]["missed"]["epsilon"] == 1.0
     part["rows"][0]["recipe"] = "another"
     write_json(file, part)
     assert leaderboard_page.main(["--results", str(folder / "second/results")]) == 0

@@ -209,7 +209,9 @@ def test_other_units_and_datasets_stand_apart(tmp_path, model, capsys):
         (["x"], "one whole dialogue", ["x3/g0-s0"]),
         (["y"], "one turn of a dialogue", ["y1/g0-s0"]),
     ]
-    assert "Models of different corpora or units are not added up" in capsys.readouterr().out
+    assert (
+        "Models of different corpora, units or chunks are not added up" in capsys.readouterr().out
+    )
     found = spent(tmp_path, *folders, one_corpus=True)
     assert [one["runs"] for one in found] == [["x1/g0-s0", "x2/g0-s0", "y1/g0-s0"], ["x3/g0-s0"]]
     assert math.isclose(found[0]["epsilon"], priced(3 * UPDATES, 3 * DELTA), rel_tol=1e-6)

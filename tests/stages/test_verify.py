@@ -422,14 +422,41 @@ def test_nothing_may_be_added_to_what_a_library_opens(exported, name):
     stray = exported / "transformers" / name
     stray.parent.mkdir(exist_ok=True)
     stray.write_text("{}")
-    with pytest.raises(InputError, match=f"{name}: is no file of the certificate"):
+    with pytest.raises(InputError, match=f"{name}: is not named in the certificate.*remove it"):
         verify(exported)
 
 
 @pytest.mark.parametrize("target", ["config.json", "/tmp"])
 def test_nor_a_link_whatever_it_leads_to(exported, target):
     (exported / "transformers/chat_template.jinja").symlink_to(target)
-    with pytest.raises(InputError, match="chat_template.jinja: is no file of the certificate"):
+    with pytest.raises(InputError, match="chat_template.jinja: is not named"):
+        verify(exported)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_nor_in_place_of_what_was_certified(exported, elsewhere):
+    """Be it gone, or one folder up, where it is found."""
+    folder = exported / "transformers"
+    stray = exported / "release/transformers/adapter_config.json"
+    stray.parent.mkdir(parents=True)
+    stray.write_text("{}")
+    if elsewhere:
+        shutil.copy(exported / "certificate.json", stray.parents[1])
+        with pytest.raises(InputError, match="adapter_config.json: is not named"):
+            verify(stray.parents[1])
+        return
+    shutil.rmtree(folder)
+    stray.parent.rename(folder)
+    with pytest.raises(InputError, match="adapter_config.json: is not named"):
+        verify(exported)
+
+
+def test_a_folder_that_nobody_may_search_is_not_passed_over(exported, monkeypatch):
+    def closed(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("confide.commands.verify.os.scandir", closed)
+    with pytest.raises(InputError, match="transformers: cannot be searched"):
         verify(exported)
 
 

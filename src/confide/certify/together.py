@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from confide.certify.facts import TOKENS
 from confide.dp.accounting.curves import Relation
 from confide.dp.accounting.price import agree, epsilon, or_infinity, price
 from confide.dp.ledger import Ledger, noise_drawn_twice
@@ -30,7 +31,7 @@ CLAIMS: dict[str, tuple[str, Relation]] = {
 }
 SECRET = "secret_missed"
 RECORDS = tuple(name for name in CLAIMS if name != SECRET)
-SHORT = re.compile(r" of fewer than \d+ tokens")  # in what a claim about a packed model is of
+SHORT = re.compile(r" of fewer than (\d+) tokens")  # in what a claim about a packed model is of
 SAME = 1e-6  # relative difference of two prices that are the same
 TWICE = "the same noise was drawn in two trainings"
 COPIES = (
@@ -83,8 +84,16 @@ class Model:
         claim = self.stated(name)
         if self.history is None or claim.epsilon == math.inf or claim.delta == 0:
             return False
+        if name == SECRET and SHORT.search(self.secret):
+            return False  # it lies in two chunks
         paid = or_infinity(epsilon(releases_of(self.history), claim.delta, CLAIMS[name][1]))
         return math.isclose(paid, claim.epsilon, rel_tol=SAME, abs_tol=SAME)
+
+    @property
+    def where(self) -> str:
+        """The claim of a missed secret by where that may lie, whatever its length."""
+        within = f"one secret within {self.unit}"
+        return within if self.secret == TOKENS else SHORT.sub("", self.secret)
 
     @property
     def hides(self) -> set[str]:
@@ -165,18 +174,23 @@ def groups_of(models: Sequence[Model]) -> list[Group]:
         of_secrets: dict[str, list[Model]] = {}
         for model in candidates:
             of_records.setdefault((model.unit, model.head if model.alone else ""), []).append(model)
-            of_secrets.setdefault(SHORT.sub("", model.secret), []).append(model)
+            of_secrets.setdefault(model.where, []).append(model)
         some = [(members[0].unit, members, RECORDS) for members in of_records.values()]
-        some += [(secret_of(members), members, (SECRET,)) for members in of_secrets.values()]
+        some += [(narrowest(members), members, (SECRET,)) for members in of_secrets.values()]
         for unit, members, claims in some:
             assumed = [model for model in members if model in unknown]
             groups.append(Group(unit, names, members, assumed, claims))
     return groups
 
 
-def secret_of(models: Sequence[Model]) -> str:
-    """What the claims of several models are of that speak of one secret: all that each is of."""
-    return "; ".join(dict.fromkeys(model.secret for model in models))
+def narrowest(models: Sequence[Model]) -> str:
+    """What all claims of several models about one secret are of: the shortest that one is of."""
+
+    def size(secret: str) -> tuple[float, bool]:
+        short = SHORT.search(secret)
+        return (int(short[1]) if short else math.inf), secret != TOKENS
+
+    return min((model.secret for model in models), key=size)
 
 
 def related(models: Sequence[Model]) -> list[tuple[frozenset[tuple[str, str]], list[Model]]]:

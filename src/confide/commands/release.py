@@ -32,7 +32,7 @@ from confide.data.redacted_texts import RedactedTexts
 from confide.dp.ledger import Ledger
 from confide.errors import Failure, InputError
 from confide.files.io import atomic, read_file, sha256, write_json, write_jsonl
-from confide.models.export import export, export_adapter, exportable
+from confide.models.export import base_name, export, export_adapter, exportable
 from confide.output.escaping import say
 from confide.report.pages.card import card
 from confide.report.pages.certificate import both_pages
@@ -40,7 +40,6 @@ from confide.report.pages.opening import audited
 from confide.signing.evidence import checks_of
 from confide.specs import CausalLMSpec, CertifySpec, ModelSpec, ScanSpec, parse
 from confide.specs.files import MeasuredFile, NeighboursFile, RecallFile
-from confide.specs.training import pretrained_name
 from confide.text.tokenizer import load as load_tokenizer
 
 # files that a certificate names, and what each is called outside; {} numbers those that may be
@@ -263,7 +262,7 @@ def assemble(
         pretrained = getattr(spec.train.model, "pretrained", None)
         text = card(
             again,
-            base=None if pretrained is None else pretrained_name(pretrained),
+            base=None if pretrained is None else base_name(pretrained),
             adapter=adapter,
             audits=audits,
             against=against,

@@ -47,9 +47,8 @@ LISTED = (
     "as well, and so does choosing among several trained models by private validation data "
     "(Papernot and Steinke 2022)."
 )
-UNNAMED_SECRET = "one secret"
 APART = (
-    "Models of different corpora or units are not added up; where they hold the same text, "
+    "Models of different corpora, units or chunks are not added up; where they hold the same text, "
     "its costs add up as well (--one_corpus does that for corpora)."
 )
 
@@ -189,15 +188,15 @@ def data_of(settings: dict[str, Any]) -> dict[str, Any]:
 def secret_of(certified: dict[str, Any]) -> str:
     """What the claim of a missed secret is of."""
     units = (claim.get("unit") for claim in certified["claims"] if claim["name"] == SECRET)
-    return next(filter(None, units), UNNAMED_SECRET)
+    return next(filter(None, units), "one secret")
 
 
 def of_cut(unit: str, certified: dict[str, Any]) -> str:
     """What a claim is of; where that lies in windows, with which cut they are of."""
     data = data_of(certified["asked"])
-    return (
-        unit if data.get("point") != "window" else f"{unit} (of the cut {str(data.get('cut'))[:8]})"
-    )
+    if data.get("point") != "window":
+        return unit
+    return f"{unit} (of the cut {str(data.get('cut'))[:8]})"
 
 
 def history_of(sealed: dict[str, Any], folders: list[Path], path: Path) -> tuple[Ledger, ...]:

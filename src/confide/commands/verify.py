@@ -10,6 +10,7 @@ write a ledger of a training that never was. With a public key it is checked as 
 that (`signing`).
 """
 
+import os
 import re
 from collections.abc import Iterator
 from os.path import isfile
@@ -86,7 +87,8 @@ def verify(
     if unreachable:
         say(f"  not here, so not checked: {', '.join(unreachable)}")
     pages = pages_beside(certificate_file)
-    others = unnamed(certificate_file, files, pages)
+    statement = attestation or certificate_file.with_name(NAME)
+    others = unnamed(certificate_file, certified, files, [*pages, statement])
     if key is None:
         say(UNSIGNED)
         if pages:
@@ -99,7 +101,7 @@ def verify(
             certificate_file,
             certified,
             key=key,
-            attestation=attestation or certificate_file.with_name(NAME),
+            attestation=statement,
             folders=folders,
             beside=[*(page.name for page in pages), *others],
         )
@@ -128,39 +130,55 @@ def pages_beside(certificate: Path) -> list[Path]:
     return [page for page in pages if page.is_file()]
 
 
-def unnamed(certificate: Path, files: dict[str, list[Path]], pages: list[Path]) -> list[str]:
+def unnamed(
+    certificate: Path, certified: dict[str, Any], files: dict[str, list[Path]], known: list[Path]
+) -> list[str]:
     """Files of a release that its certificate does not name: the first NAMED, and how many more.
 
-    None of a model that lies elsewhere.
+    None where the certificate is not of a release, whose model lies beside it.
     """
-    if files["model"][0].parent.resolve() != certificate.parent.resolve():
+    (model,) = certified["files"]["model"]
+    if Path(model["path"]).name != model["path"]:
         return []
     named = [path for paths in files.values() for path in paths]
-    known = [certificate, certificate.with_name(NAME), *pages, *named]
-    names = [str(path.relative_to(certificate.parent)) for path in below(certificate.parent, known)]
+    others = below(certificate.parent, [certificate, *known, *named])
+    names = [str(path.relative_to(certificate.parent)) for path in others]
     more = len(names) - NAMED
     return names if more <= 0 else [*names[:NAMED], f"{more:,} more"]
 
 
-def check_folders(files: dict[str, list[Path]]) -> None:
+def check_folders(certificate: Path, entries: dict[str, Any], files: dict[str, list[Path]]) -> None:
     """InputError for a file, in a folder that a library opens, that the certificate does not name.
 
-    It may change what the library makes of the folder: an adapter, code, a chat template.
+    It may change what the library makes of the folder: an adapter, code, a chat template. The
+    folder is the one beside the certificate, and wherever else its files were found.
     """
     for role in (TRANSFORMERS, ADAPTER):
         named = files.get(role, [])
-        for folder in dict.fromkeys(path.parent for path in named):
+        beside = [certificate.parent / entry["path"] for entry in entries.get(role, [])]
+        for folder in dict.fromkeys(path.parent for path in [*beside, *named]):
             for path in below(folder, named):
-                message = "is no file of the certificate, and what opens the folder may read it"
-                raise InputError(message, file=path)
+                message = "is not named in the certificate, and what opens the folder may read it"
+                raise InputError(f"{message}: remove it", file=path)
 
 
 def below(folder: Path, known: list[Path]) -> Iterator[Path]:
-    """Files and links below a folder but for those that are known, in order."""
+    """Files and links below a folder but for those that are known, in order, and what git keeps.
+
+    InputError where somebody may not look.
+    """
+
+    def refused(error: OSError) -> None:
+        message = f"cannot be searched for files that nobody certified: {error.strerror}"
+        raise InputError(message, file=Path(error.filename))
+
     places = {placed(path) for path in known}
-    for path in sorted(folder.rglob("*")):
-        if (path.is_symlink() or not path.is_dir()) and placed(path) not in places:
-            yield path
+    for place, folders, names in os.walk(folder, onerror=refused if folder.is_dir() else None):
+        folders[:] = sorted(name for name in folders if name != ".git")
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        for name in sorted([*names, *links]):
+            if placed(Path(place, name)) not in places:
+                yield Path(place, name)
 
 
 def placed(path: Path) -> Path:
@@ -191,7 +209,7 @@ def checked(
     certified = read(certificate_file)
     spec = parse(CertifySpec, certified["asked"], file=str(certificate_file))
     files, unreachable = reached(certified["files"], folders, certificate_file)
-    check_folders(files)
+    check_folders(certificate_file, certified["files"], files)
     again = certificate(spec, files, certified["files"])
     check_training(spec.train, files["ledger"][0])
     released = certified["code"].get("version")  # this program's own may be another

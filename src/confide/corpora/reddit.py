@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from confide.corpora.authored import Sample, paragraphs, records
-from confide.corpora.lines import Line
+from confide.corpora.lines import Line, somebody
 from confide.files import jsons
 from confide.files.io import read_lines
 from confide.specs import RedditSpec
@@ -38,7 +38,7 @@ def posts(path: Path, key: str) -> Iterator[Sample]:
         place = Line(path, number, line)
         row = _parse(place)
         author, text = (_value(place, row, field) for field in ("author", key))
-        if author and author != DELETED and (text := paragraphs(text)):
+        if somebody(author) and author != DELETED and (text := paragraphs(text)):
             yield Sample(author, f"post-{number}", text)
 
 

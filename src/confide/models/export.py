@@ -95,13 +95,19 @@ def export_adapter(folder: Path, tokenizer: Tokenizer, output: Path) -> list[Pat
         else None,
         task_type="CAUSAL_LM",
         inference_mode=True,
-        base_model_name_or_path=pretrained_name(model.spec.pretrained),
+        base_model_name_or_path=base_name(model.spec.pretrained),
     )
     output.mkdir(parents=True)
     config.save_pretrained(str(output))
     save_file(tensors, output / "adapter_model.safetensors", metadata={"format": "pt"})
     _save_text(model, tokenizer, output)
     return sorted(output.iterdir())
+
+
+def base_name(pretrained: str) -> str:
+    """What others call a pretrained model: the name of its folder, if it is one here."""
+    is_folder = Path(pretrained).exists()
+    return Path(pretrained).name if is_folder else pretrained_name(pretrained)
 
 
 def _network(model: LanguageModel) -> "PreTrainedModel":

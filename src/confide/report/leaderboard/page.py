@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 from confide.output import templates
+from confide.output.rounding import rounded_up
 from confide.report.figures.style import Drawing
 from confide.report.leaderboard.cells import Cell, of_panel, worth
 from confide.report.leaderboard.panels import ALL, BESIDE, PASSES, UNITS, Entry
@@ -166,7 +167,7 @@ def rests(panel: dict[str, list[Cell]]) -> dict[str, str]:
         for entry in cell.best_rows:
             claim = entry.claims[cell.secret]
             said = (cell.secret, entry.label, claim.rests)
-            claims.setdefault(said, {})[show(claim.epsilon)] = None
+            claims.setdefault(said, {})[rounded_up(claim.epsilon, 3)] = None
     return {
         f"{CELLS[secret]}, {label} (ε {', '.join(epsilons)})": on
         for (secret, label, on), epsilons in claims.items()

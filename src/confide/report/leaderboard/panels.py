@@ -62,8 +62,8 @@ class Entry(Asked):
 
     @property
     def asked(self) -> tuple[object, ...]:
-        """What the sample sheet says of it, and the seeds that it asks for."""
-        return (*(getattr(self, name) for name in ASKED), self.seeds)
+        """What the sample sheet says of it, but for its seeds."""
+        return tuple(getattr(self, name) for name in ASKED)
 
     @property
     def missing(self) -> list[int]:
@@ -118,18 +118,24 @@ class Entry(Asked):
         return mean_of(values) if values else None
 
     def joined(self, earlier: "Entry") -> "Entry":
-        """It with the seeds that were run earlier and are not here; both are asked the same."""
-        both = [*earlier.claims.items(), *self.claims.items()]
+        """It with the seeds that it asks for, has not, and that an earlier row has.
+
+        Its claims then bound those of both.
+        """
+        lent = [seed for seed in self.missing if seed in earlier.outcomes]
+        if not lent:
+            return self
+        both = (earlier.claims, self.claims)
         claims = {
-            cell: max((claim for name, claim in both if name == cell), key=lambda one: one.epsilon)
+            cell: max((one[cell] for one in both if cell in one), key=lambda claim: claim.epsilon)
             for cell in earlier.claims | self.claims
         }
-        other = {seed: kept for seed, kept in earlier.numbers.items() if seed not in self.outcomes}
+        numbers = {seed: earlier.numbers[seed] for seed in lent if seed in earlier.numbers}
         return replace(
             self,
             claims=claims,
-            outcomes=earlier.outcomes | self.outcomes,
-            numbers=other | self.numbers,
+            outcomes={seed: earlier.outcomes[seed] for seed in lent} | self.outcomes,
+            numbers=numbers | self.numbers,
         )
 
 
@@ -198,7 +204,8 @@ def numbers_of(result: Result) -> dict[str, float]:
 def joined(rows: list[Entry], earlier: list[Entry]) -> list[Entry]:
     """Rows with the seeds that a panel has which was made earlier, on another machine perhaps.
 
-    Of rows that it was asked otherwise nothing is taken.
+    Nothing is taken of rows of which the sample sheet said something else. What a recipe's or a
+    budget's name stood for then is not known: where that has changed, the earlier file must go.
     """
     known = {row.asked: row for row in earlier}
     return [row.joined(known[row.asked]) if row.asked in known else row for row in rows]

@@ -27,8 +27,8 @@ from confide.certify.gate import (
     STANDS,
     cases_of,
 )
+from confide.output.rounding import rounded_up
 from confide.report.results import Json, Result
-from confide.report.tables.table import show
 
 CAUGHT = "caught"
 MISSED = "missed"
@@ -141,7 +141,7 @@ def _rests(result: Result, cell: str, claim: Json, covered: bool) -> str:
             grounds.append("its number of tokens is public")
         alone = _claim(result, f"{claim.get('name')}_literal")
         if alone and alone["epsilon"] != claim["epsilon"]:
-            of_one = show(float(alone["epsilon"]))
+            of_one = rounded_up(alone["epsilon"], 3)
             grounds.append(f"all copies of its text are meant (of one alone: ε {of_one})")
     return "; ".join(grounds) or "nothing more"
 

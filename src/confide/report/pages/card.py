@@ -29,7 +29,7 @@ def card(
     base: what others call the pretrained model. adapter: whether the folder holds adapters alone.
     audits: rows of the gate's table. against: what speaks against its release, and was overruled.
     """
-    claim = record_of(certified)
+    condition = (record_of(certified) or {}).get("condition", "none")
     # JSON is YAML: whatever these strings are, they stay strings
     metadata = {
         "library_name": "peft" if adapter else "transformers",
@@ -48,7 +48,7 @@ def card(
         "epsilon": epsilon_words(certified["headline"]["record_epsilon"]),
         "headline": certified["headline"],
         "delta": rounded_up(certified["headline"]["delta"], 3),
-        "condition": "none" if claim is None else claim["condition"],
+        "condition": None if condition == "none" else condition,
         "audits": audits,
         "against": against,
         "certificate": page(certified, audited(list(audits))),

@@ -22,7 +22,7 @@ from confide.report.tables.columns import BLOCKS, COLUMNS, Column
 from confide.specs import ReportSpec
 
 Row = dict[str, Any]
-PROMISED = ("delta", "epsilon_", "gamma_upper")  # how columns begin that hold bounds from above
+PROMISED = ("delta", "epsilon_", "gamma_upper")  # how columns begin of what is certified
 MOST_TURNED = 4  # experiments of which each has a column: of more, each has a line
 # The first column is what is measured, in words; on a telephone the numbers need the room.
 STYLE = (
@@ -79,8 +79,13 @@ def summary(table: list[Row]) -> dict[str, float | str]:
 
 
 def of_seeds(column: str, values: list[float]) -> float:
-    """One number of what a column holds for each seed: the largest of bounds, else the mean."""
-    return max(values) if column.startswith(PROMISED) else mean_of(values)
+    """One number of what a column holds for each seed: the largest of promises, else the mean."""
+    return max(values) if is_promised(column) else mean_of(values)
+
+
+def is_promised(column: str) -> bool:
+    """Whether a column holds bounds from above that are certified, and not what a paper prints."""
+    return column.startswith(PROMISED) and not column.endswith("_published")
 
 
 def worse_than_unigram(row: Row) -> bool:
@@ -159,16 +164,17 @@ def heading(column: str) -> str:
 def cell(group: list[Row], column: str) -> str:
     """The seeds of one experiment in a column: mean and interval, or the mean ends of their own.
 
-    An interval whose ends are printed alike is left out. Of bounds it is the largest, rounded up.
+    An interval whose ends are printed alike is left out. Of what is promised it is the largest,
+    rounded up.
     """
     rows = [row for row in group if row[column] is not None]
     if not rows:
         return "–"
     values = [row[column] for row in rows]
     fewer = f" (n = {len(values)})" if len(values) < len(group) else ""
-    if column.startswith(PROMISED):
+    if is_promised(column):
         return rounded_up(of_seeds(column, values), 3) + fewer
-    mean = of_seeds(column, values)
+    mean = mean_of(values)
     if column.endswith("_low"):
         high = sum(row[f"{column.removesuffix('low')}high"] for row in rows) / len(rows)
         return f"[{show(mean)}, {show(high)}]"
