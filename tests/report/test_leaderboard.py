@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,6 +20,7 @@ from confide.report.leaderboard import page
 from confide.report.leaderboard.cells import (
     BETTER,
     NOBODY,
+    NOT_RUN,
     ONE_SEED,
     OPEN,
     OURS_ALONE,
@@ -274,6 +276,16 @@ def test_one_seed_shows_nothing():
     assert verdicts[MISSED, 1.0] == NOBODY
 
 
+def test_nobody_is_alone_while_others_were_not_run():
+    """A row that might certify the cell may be better."""
+    ours = row("cover", "jft", 3, [1.0, 1.1], covered=True)
+    waiting = replace(row("dpsgd", "dpsgd", 3, [3.0]), claims={}, outcomes={}, numbers={})
+    start = replace(waiting, name="start", method="untouched")
+    for rows, expected in (([ours, waiting], NOT_RUN), ([ours, start], OURS_ALONE)):
+        verdicts = {(cell.secret, cell.epsilon): cell.verdict for cell in compared(rows)}
+        assert verdicts[MISSED, 3.0] == expected
+
+
 # What is written
 # -------------------------------------------------------------------------------------------------
 
@@ -356,7 +368,7 @@ def test_a_leaderboard_without_any_run_says_so(written):
     for run in (run for spec in written.panels for run in spec.runs):
         (runs_folder(written, run.run) / "evaluate.json").unlink()
     found, text = written.make()
-    assert {line["verdict"] for line in found.values()} == {NOBODY}
+    assert {line["verdict"] for line in found.values()} == {NOT_RUN}
     assert text.count("Missing runs:") == 2
 
 

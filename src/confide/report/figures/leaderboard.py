@@ -14,6 +14,7 @@ from confide.report.figures import style
 from confide.report.leaderboard.cells import (
     BETTER,
     NOBODY,
+    NOT_RUN,
     OURS_ALONE,
     PAPERS_ALONE,
     WORSE,
@@ -134,6 +135,8 @@ def _ahead(cell: Cell) -> tuple[str, str]:
     """How much fewer bits ours take than theirs, in the colour of who is shown to be better."""
     if cell.verdict in ALONE:
         return ALONE[cell.verdict]
+    if cell.verdict == NOT_RUN:
+        return cell.verdict, style.FAINT
     if cell.verdict == NOBODY or cell.papers is None or cell.ours is None:
         return "nobody", style.FAINT
     share = 100 * (worth(cell.ours, cell.tokens) / worth(cell.papers, cell.tokens) - 1)

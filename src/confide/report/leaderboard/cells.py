@@ -28,6 +28,7 @@ ONE_SEED = "only one seed"
 OURS_ALONE = "only ours certifies it"
 PAPERS_ALONE = "none of ours certifies it"
 NOBODY = "nobody certifies it"
+NOT_RUN = "not run yet"  # rows of a side that might certify it
 
 
 class Cell(NamedTuple):
@@ -117,7 +118,9 @@ def compare(
     )
     if best_paper is None or best_own is None:
         alone = OURS_ALONE if best_own else PAPERS_ALONE if best_paper else NOBODY
-        return cell._replace(verdict=alone)
+        lacks = {True: best_own is None, False: best_paper is None}
+        unknown = any(lacks[row.is_ours] for row in rows if not (row.outcomes or row.is_start))
+        return cell._replace(verdict=NOT_RUN if unknown else alone)
     pairs = paired(best_own, best_paper, tokens)
     cell = cell._replace(difference=over_seeds(pairs) if pairs else None)
     papers_lead = worth(best_paper, tokens) < worth(best_own, tokens)

@@ -6,7 +6,7 @@ from itertools import chain
 from confide.output import templates
 from confide.output.rounding import rounded_up
 from confide.report.figures.style import Drawing
-from confide.report.leaderboard.cells import Cell, of_panel, worth
+from confide.report.leaderboard.cells import NOT_RUN, Cell, of_panel, worth
 from confide.report.leaderboard.panels import ALL, BESIDE, PASSES, UNITS, Entry
 from confide.report.leaderboard.standing import CELLS
 from confide.report.seeds import Estimate, over_seeds
@@ -130,7 +130,7 @@ def markdown(
 
 def verdict(cell: Cell) -> str:
     """The verdict, so far where runs of the panel are missing."""
-    return f"{cell.verdict}, so far" if cell.missing else cell.verdict
+    return f"{cell.verdict}, so far" if cell.missing and cell.verdict != NOT_RUN else cell.verdict
 
 
 def called(entry: Entry | None) -> str:
