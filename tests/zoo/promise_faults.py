@@ -18,7 +18,7 @@ FAULTS = [
         "Of several seeds the mean ε stands in a table, though one of them costs more.",
         PRINTED,
         "confide.report.tables.table:of_seeds",
-        ("column.startswith(PROMISED)", "False"),
+        ("is_promised(column)", "False"),
     ),
     slip(
         "certified as measured",
