@@ -69,8 +69,8 @@ ASSUMPTIONS = (
     "nor the Poisson batches",
     FLOATS,
     "neighbours have the same splits, the same planted canaries, and the same texts that a reader "
-    "leaves out, which hang on names, on the places of lines and, with readers that count texts of "
-    "authors or domains, on how many there are",
+    "leaves out, which hang on names, on the places of lines and, where a reader counts texts, on "
+    "how many there are",
     "policies, hyper-parameters and what is listed under public_constants do not depend "
     "on the protected text",
     "what is listed as public under reads and warm_start was made from no protected text, "
