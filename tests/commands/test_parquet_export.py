@@ -110,7 +110,7 @@ def test_what_cannot_be_written_leaves_nothing(folder: Path) -> None:
     with pytest.raises(InputError, match=r"talks\.jsonl"):
         export("talks", output=Path("shards"))
     assert not Path("shards").exists() and not list(folder.glob(".shards*"))
-    write_jsonl(Path("talks.jsonl"), [*TALKS, {"text": "a", "author": ""}])
+    write_jsonl(Path("talks.jsonl"), [*TALKS, {"text": "a", "domain": ""}])
     with pytest.raises(InputError, match="has an author or a domain without a name"):
         export("talks", output=Path("shards"))
     write_jsonl(Path("talks.jsonl"), [{"synthetic": {}}, *TALKS])
