@@ -18,18 +18,18 @@ from typing import Any, NamedTuple
 
 from confide.certify.facts import TOKENS
 from confide.dp.accounting.curves import Relation
-from confide.dp.accounting.price import agree, epsilon, or_infinity, price
+from confide.dp.accounting.price import agree, epsilon, or_infinity, price, units_hidden
 from confide.dp.ledger import Ledger, noise_drawn_twice
 from confide.errors import InputError
-from confide.types import AnyRelease, Release
+from confide.types import AnyRelease
 
+SECRET = "secret_missed"
 # those that add up: what they are about, and the relation
 CLAIMS: dict[str, tuple[str, Relation]] = {
     "record_replace_one_pld": ("one record replaced", "replace_one"),
     "record_add_or_remove_pld": ("one record added or removed", "add_or_remove"),
-    "secret_missed": ("one secret that the policy misses, masked", "replace_one"),
+    SECRET: ("one secret that the policy misses, masked", "replace_one"),
 }
-SECRET = "secret_missed"
 RECORDS = tuple(name for name in CLAIMS if name != SECRET)
 SHORT = re.compile(r" of fewer than (\d+) tokens")  # in what a claim about a packed model is of
 SAME = 1e-6  # relative difference of two prices that are the same
@@ -91,18 +91,15 @@ class Model:
 
     @property
     def where(self) -> str:
-        """The claim of a missed secret by where that may lie, whatever its length."""
-        within = f"one secret within {self.unit}"
-        return within if self.secret == TOKENS else SHORT.sub("", self.secret)
+        """A secret by where it may lie, whatever its length: it is one for all such models."""
+        if self.secret == TOKENS:
+            return f"one secret within {self.unit}"
+        return SHORT.sub("", self.secret)
 
     @property
     def hides(self) -> set[str]:
         """Whether noise hides points or authors."""
-        return {
-            release.step.unit if isinstance(release, Release) else "point"
-            for release in releases_of(self.history or ())
-            if not isinstance(release, Release) or release.noisy
-        }
+        return units_hidden(releases_of(self.history or ()))
 
 
 class Total(NamedTuple):
@@ -228,7 +225,7 @@ def total(models: Sequence[Model], name: str, delta: float | None = None) -> Tot
     cost = sum(claim.epsilon for claim in worded)
     if priced:
         together = price(releases_of(ledgers.values()))
-        reached = together.missed if name == "secret_missed" else together.record
+        reached = together.missed if name == SECRET else together.record
         cost += math.inf if reached is None else agree(reached, left, relation)["pld"]
     how = " and ".join(word for word, some in ((COMPOSED, priced), (ADDED, worded)) if some)
     return Total(

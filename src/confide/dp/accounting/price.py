@@ -299,6 +299,15 @@ def tells_apart(release: AnyRelease) -> bool:
     return isinstance(release, StateRelease) or release.step.tells_apart
 
 
+def units_hidden(ran: Sequence[AnyRelease]) -> set[str]:
+    """Whom noise hides, points or authors; states that are handed on are of points."""
+    updates = updates_of(ran)
+    units: set[str] = {release.step.unit for release in updates if release.noisy}
+    if len(updates) < len(ran):
+        units.add("point")
+    return units
+
+
 def unbounded(ran: Sequence[AnyRelease]) -> str | None:
     """Why nothing is bounded by releases that tell tokens apart, or do so now and then, or hide now
     points, now authors.
@@ -306,10 +315,7 @@ def unbounded(ran: Sequence[AnyRelease]) -> str | None:
     None if that is no reason.
     """
     updates = updates_of(ran)
-    shown = len(updates) < len(ran)
-    units = {release.step.unit for release in updates if release.noisy}
-    if shown:
-        units.add("point")
+    units = units_hidden(ran)
     # more or fewer points are a contribution more in one, and another contribution in the other
     if len(units) > 1:
         return "some noise hides points and some hides authors, and nothing here composes the two"
@@ -339,6 +345,6 @@ def unbounded(ran: Sequence[AnyRelease]) -> str | None:
             "behind"
         )
     handed_on = any(release.step.state == "noise" and not release.noisy for release in updates)
-    if handed_on and not shown:
+    if handed_on and len(updates) == len(ran):
         return "recurrent states were handed on, but no release of them is recorded"
     return None
