@@ -25,6 +25,7 @@ if CHECKED_OUT:
     sys.path.insert(0, str(SRC))
 
 from confide.config import jobs, pulled, studies
+from confide.config.asked import check_asked
 from confide.config.params import FILE, load_layers
 from confide.errors import InputError
 from confide.files import folders, packages, permissions
@@ -145,8 +146,12 @@ PARAMS, PARAMETER_FILES = checked_params()
 RUNS = jobs.runs_of(PARAMS, PARAMS.studies)  # whatever may be asked for
 SELECTED = jobs.runs_of(PARAMS, PARAMS.select)
 SOURCES = jobs.sources(PARAMS)
-if snakemake_internals.is_main_process(workflow) and is_dry_run():
-    if remark := pulled.without_text(SELECTED, Path.cwd()):
+if snakemake_internals.is_main_process(workflow):
+    try:
+        check_asked(PARAMS, RUNS, sys.argv[1:])
+    except InputError as error:
+        refuse(error)
+    if is_dry_run() and (remark := pulled.without_text(SELECTED, Path.cwd())):
         escaping.warn(remark)
 content_of = functools.cache(digest_of)
 DATASETS = PARAMS.datasets
