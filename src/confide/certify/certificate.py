@@ -40,7 +40,7 @@ from confide.specs.data import USUAL
 from confide.specs.files import NeighboursFile, RecallFile
 from confide.types import AnyRelease, Correlation, Packing, Release
 
-VERSION = 2
+VERSION = 3  # another one where a release that is out writes what is no longer verified
 RECORDED = "noise reproducible from a recorded seed: not for release"
 SYNTHETIC = (
     "a model wrote the text that this one was trained on: of the text which that model had learnt "

@@ -315,7 +315,7 @@ def read(path: Path) -> dict[str, Any]:
         message = "is of texts, and claims what its model's certificate does: give that one"
         raise InputError(message, file=path, value=certified.get("model", {}).get("certificate"))
     if certified.get("version") != VERSION:
-        message = f"is of another version than {VERSION}"
+        message = f"is not {VERSION}: the release that wrote it verifies it; here it is made again"
         raise InputError(message, file=path, key="version", value=certified.get("version"))
     check_seal(certified, path)
     return read_file(path, SealedFile)
