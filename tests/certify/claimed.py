@@ -10,7 +10,7 @@ from confide.dp.accounting.tradeoff import points_of
 RUN = "r/g0-s0"
 DELTA = 8e-5
 WEIGHTS = "a" * 64
-PLANTED = {"secrets": 20, "sampled": 20, "different": 2, "exposed": 0}
+PLANTED = {"secrets": 20, "sampled": 20, "different": 20, "exposed": 0}
 
 
 @cache
@@ -24,7 +24,7 @@ def curve_of(epsilon: float) -> list[list[float]]:
     ]
 
 
-def certificate(epsilon: Any, curves: bool = True, **planted: int) -> dict[str, Any]:
+def certificate(epsilon: Any, curves: bool = True, **planted: Any) -> dict[str, Any]:
     """Every claim of a planted secret that was missed, and of a record, has this epsilon."""
     names = {"secret_caught": ("replace_one", 0.0), "secret_missed": ("replace_one", epsilon)}
     names |= {

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from confide.certify.gate import cases, unaudited
+from confide.certify.gate import cases, settled, unaudited
 from confide.cli import main
 from confide.dp.accounting.audit_bounds import attempts_of, best_lower, epsilon_lower
 from confide.dp.accounting.audit_power import mu_of
@@ -116,6 +116,41 @@ def test_chances_to_ring_are_those_of_simulated_trainings(written):
         assert abs(share - chance) < 4 * (chance * (1 - chance) / 60) ** 0.5 + 0.01
 
 
+def sets_of(**different):
+    """Of twenty secrets of each set so many leave a trace, or all."""
+    return {
+        name: {"sampled": 20, "different": different.get(name, 20)}
+        for name in ("game", "inclusion")
+    }
+
+
+@pytest.mark.parametrize("different", [{"game": 2}, {"inclusion": 0}, {"inclusion": 19}])
+def test_coins_that_the_model_does_not_read_say_nothing_of_its_noise(written, different):
+    """A tenth of the planted secrets is missed, and given away whole: no guess of the others can
+    tell, though as many coins would show an epsilon of five times the certified one.
+    """
+    certified = certificate(3.0, different=20, sets=sets_of(**different))
+    found = {case.audit: case for case in cases(*written(certified, audit(0.0)))}
+    for name, case in found.items():
+        assert case.outcome == ("not audited" if name in different else "stands")
+        assert (case.rings_5x is None) == (name in different)
+    leaking = audit(mu_of(15.0, DELTA))
+    refuted = {case.audit: case.outcome for case in cases(*written(certified, leaking))}
+    assert refuted == {"game": "refuted", "inclusion": "refuted"}
+
+
+def test_coins_that_the_model_does_not_read_are_passed_over_where_its_updates_stand(written):
+    certified = certificate(3.0, different=20, sets=sets_of(inclusion=0))
+    found = list(cases(*written(certified, audit(0.0))))
+    assert [case.outcome for case in settled(found)] == ["stands", "not audited"]
+    updates = found[0]._replace(audit="replacement")
+    outcomes = [case.outcome for case in settled([*found, updates])]
+    assert outcomes == ["stands", "skipped", "stands"]
+    inconclusive = updates._replace(outcome="inconclusive")
+    outcomes = [case.outcome for case in settled([*found, inconclusive])]
+    assert outcomes == ["stands", "not audited", "inconclusive"]
+
+
 def test_secrets_are_held_against_the_claim_that_covers_them_all(written):
     def certified(**policy):
         game, inclusion = cases(
@@ -124,16 +159,15 @@ def test_secrets_are_held_against_the_claim_that_covers_them_all(written):
         assert inclusion.certified == 3.0
         return game.certified, game.outcome
 
-    assert certified(different=2) == (3.0, "stands")
+    assert certified(different=20) == (3.0, "stands")
     assert certified(different=0) == (0.0, "refuted")
-    assert certified(different=0, sampled=19) == (
-        3.0,
-        "stands",
-    )  # what was not sampled may have been missed
-    assert certified(different=0, sampled=0, secrets=0) == (
-        3.0,
-        "stands",
-    )  # nothing is known of what the audit planted
+    # those of other sets do not count
+    assert certified(different=5, sets=sets_of(game=0)) == (0.0, "refuted")
+    assert certified(different=5, sets=sets_of(game=20)) == (3.0, "stands")
+    # what was not sampled may have been missed or caught
+    assert certified(different=0, sampled=19) == (3.0, "not audited")
+    # nothing is known of what the audit planted
+    assert certified(different=0, sampled=0, secrets=0) == (3.0, "not audited")
     assert certified(exposed=1) == (float("inf"), "skipped")
 
 

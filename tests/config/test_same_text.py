@@ -2,11 +2,13 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
 import yaml
 
+from confide.commands.generate import texts
 from confide.config import jobs
 from confide.config.definitions import is_made_here
 from confide.config.params import check
@@ -19,6 +21,7 @@ from confide.specs import (
     CustomerSimSpec,
     LinesSpec,
     MultiDogoSpec,
+    SamplingSpec,
     TokenizerSpec,
     WikiTextSpec,
 )
@@ -207,6 +210,13 @@ def test_a_released_model_is_not_declared_public(tmp_path):
     check(given, None)
 
 
+TOKENIZER = SimpleNamespace(encode=lambda prompt: [])
+
+
+def one_text_each(model, encoded, *_):
+    return [[SimpleNamespace(text="my code", stopped=True)] for _ in encoded]
+
+
 @pytest.mark.parametrize(
     ("place", "message"),
     [
@@ -217,6 +227,7 @@ def test_a_released_model_is_not_declared_public(tmp_path):
         ("utf-16.jsonl", "holds texts of a model"),
         ("cut.jsonl", "holds texts of a model"),  # its first line is gone
         ("read.jsonl", "holds texts of a model"),  # that it has read, and the first line is gone
+        ("generated.jsonl", "holds texts of a model"),
     ],
 )
 def test_what_a_model_wrote_is_not_declared_public(tmp_path, monkeypatch, place, message):
@@ -225,6 +236,11 @@ def test_what_a_model_wrote_is_not_declared_public(tmp_path, monkeypatch, place,
     write_jsonl(tmp_path / "texts.jsonl", [first, {"doc": "synthetic-1-1", "text": "my code"}])
     (tmp_path / "cut.jsonl").write_text((tmp_path / "texts.jsonl").read_text().partition("\n")[2])
     write_jsonl(tmp_path / "read.jsonl", [{"doc": "redacted-text-1", "text": "my code"}])
+    written = texts(SimpleNamespace(), TOKENIZER, ["", ""], spec=SamplingSpec(), seed=0)
+    with monkeypatch.context() as patched:
+        patched.setattr("confide.commands.generate.continued", one_text_each)
+        patched.setattr("confide.commands.generate.ending", lambda tokenizer: None)
+        write_jsonl(tmp_path / "generated.jsonl", written)
     for encoding in ("utf-8-sig", "utf-16"):
         file = tmp_path / f"{encoding}.jsonl"
         file.write_text((tmp_path / "texts.jsonl").read_text(), encoding=encoding)

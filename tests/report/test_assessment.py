@@ -15,6 +15,7 @@ from confide.attacks.statistics.metrics import auc, auc_null
 from confide.certify.certificate import ASSUMPTIONS, ON_INTEGERS, ROUNDED, kind_of
 from confide.certify.facts import (
     CONSERVATIVE,
+    HIDDEN_TOO,
     LENGTHS,
     NEIGHBOURS,
     POISSON,
@@ -155,7 +156,9 @@ def test_no_letter_of_a_certificate_is_left_on_the_page(results):
     """Every condition and assumption that certificates know, in words."""
     claim = of(results, "crt").certificate["claims"][0]
     bound = Facts(releases=[], delta=8e-5).bound_words
-    all_conditions = "; ".join([CONSERVATIVE, STABLE, POISSON, NEIGHBOURS, LENGTHS, bound])
+    all_conditions = "; ".join(
+        [CONSERVATIVE, STABLE, POISSON, NEIGHBOURS, LENGTHS, HIDDEN_TOO, bound]
+    )
     shown = assessment.holds_if(claim | {"condition": all_conditions, "epsilon": 1.0})
     assumed = [everyday.assumption(text) for text in (*ASSUMPTIONS, ON_INTEGERS, ROUNDED)]
     for text in (shown, *assumed):

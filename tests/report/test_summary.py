@@ -100,7 +100,7 @@ def test_of_a_users_own_study_nothing_is_said_about_papers(tmp_path):
 
 
 def test_an_epsilon_without_noise_stands_without_delta():
-    row = {"name": "untouched", "epsilon_replace_one": 0.0, "delta": None}
+    row = {"name": "untouched", "epsilon_any_record": 0.0, "delta": None}
     assert best_epsilon([row]) == "0 (untouched)"
     assert best_epsilon([row | {"delta": 8e-5}]) == "0 at δ 8e-5 (untouched)"
 
@@ -109,7 +109,7 @@ def test_the_five_numbers_are_the_best_and_the_worst(base):
     rows = models_of([base])
     searches = {"crt": {"totals": {"hits": 0, "files": 1234}, "warning": None}}
     found = list(numbers(rows, searches).values())
-    epsilons = [row["epsilon_replace_one"] for row in rows]
+    epsilons = [row["epsilon_any_record"] for row in rows]
     exposures = [row["exposure_max"] for row in rows]
     assert found[0] == str(len(base.results)) and min(epsilons) == 3.0
     assert found[1].startswith("3 at δ 8e-5 (")
@@ -121,10 +121,10 @@ def test_the_five_numbers_are_the_best_and_the_worst(base):
 
 def test_what_is_unknown_or_infinite_is_printed_as_such(base):
     rows = models_of([base])
-    lost = [row | {"epsilon_replace_one": math.inf, "gamma_upper": None} for row in rows]
+    lost = [row | {"epsilon_any_record": math.inf, "gamma_upper": None} for row in rows]
     found = numbers([row | {"exposure_max": None} for row in lost], {"crt": None})
     assert list(found.values())[1:] == [
-        "∞: nothing is guaranteed",
+        "∞: not every record is covered",
         "not measured",
         "unknown",
         "not made",
@@ -159,7 +159,7 @@ def test_the_opening_figure_has_a_line_for_each_row_of_the_first_study(base, set
     models = {name: base.rows(name, 0.0) for name in ("nonprivate", "crt")}
     privacy, memory = glance(models).axes
     assert [tick.get_text() for tick in privacy.get_yticklabels()] == ["nonprivate", "crt"]
-    assert [text.get_text() for text in privacy.texts] == ["∞: nothing is guaranteed"] * 2
+    assert [text.get_text() for text in privacy.texts] == ["∞: not every record is covered"] * 2
     assert {line.get_xdata()[0] for line in privacy.lines} == {3.0}
     exposures = [row["exposure_max"] for rows in models.values() for row in rows]
     assert [line.get_xdata()[0] for line in memory.lines] == exposures

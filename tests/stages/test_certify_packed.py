@@ -9,6 +9,7 @@ import pytest
 from certified import ASKED, DELTA, METHODS, append, certificate, ledger_of, number, source_of, step
 
 from confide.certify.confidentiality import amplified
+from confide.certify.facts import HIDDEN_TOO, LENGTHS
 from confide.certify.gate import cases
 from confide.commands.rerun import certified as of_rerun
 from confide.commands.verify import verify
@@ -95,6 +96,8 @@ def test_a_caught_secret_leaves_redacted_chunks_as_they_are_whatever_its_length(
         amplified(group(NOISED, DELTA / 0.1, 2)[0], 0.1)
     )
     assert LONGER in claims["bayesian"]["condition"]
+    assert "in each text that training reads, as it is or with masks" in LENGTHS
+    assert not any(HIDDEN_TOO in claim["condition"] for claim in claims.values())
     assert (
         claims["bayesian_missing"]["epsilon"] == 0
         and LONGER not in claims["bayesian_missing"]["condition"]
@@ -119,6 +122,9 @@ def test_jft_protects_what_is_caught_and_as_long(tmp_path):
     assert claims["secret_missed"]["epsilon"] == claims["point_replace_one"]["epsilon"] == "inf"
     assert number(claims["secret_caught"]) == pytest.approx(group(NOISED, DELTA, 2)[0])
     assert LONGER in claims["secret_caught"]["condition"]
+    # no mask is as long as the secret, and what the policy does not hide exact updates read
+    for name in ("secret_caught", "bayesian_missing"):
+        assert HIDDEN_TOO in claims[name]["condition"]
     assert number(claims["group_caught"]) == pytest.approx(group(NOISED, DELTA, 3 * 3)[0])
     assert number(claims["bayesian_missing"]) == pytest.approx(number(claims["secret_caught"]))
     assert "caught_replace_one_rdp" not in claims

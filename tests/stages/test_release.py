@@ -215,9 +215,19 @@ def test_bounds_of_an_unknown_miss_rate_stay_unknown(study, tmp_path):
 
 def test_a_bound_that_allows_every_secret_to_be_missed_is_none(study, tmp_path):
     empty = {"gamma_upper": 1.0, "gamma_literal_upper": 1.0}
-    certified(tmp_path, "crt", measured=empty, noise_seed=None)
-    with pytest.raises(Failure, match=r"misses is unknown: too few secrets were tested"):
-        release(tmp_path / "certificate.json", study=study, output=tmp_path / "out")
+    for whole_corpus_is_private in (False, True):
+        certified(
+            tmp_path,
+            "crt",
+            measured=empty
+            | {"pools": {"public": 0 if whole_corpus_is_private else 3, "private": 8}},
+            everything_private=whole_corpus_is_private,
+            noise_seed=None,
+        )
+        says = read_json(tmp_path / "certificate.json")["says"]
+        assert "is unknown: too few secrets were tested for a bound." in says
+        with pytest.raises(Failure, match=r"misses is unknown: too few secrets were tested"):
+            release(tmp_path / "certificate.json", study=study, output=tmp_path / "out")
 
 
 def test_a_review_that_bounds_nothing_is_not_asked_for_again_as_it_was(study, tmp_path):

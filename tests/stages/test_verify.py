@@ -371,7 +371,10 @@ def test_a_ledger_of_another_model_is_refused(folder):
         ('{"version": 1', "malformed JSON"),
         ("[]", "is not a certificate"),
         ('{"version": 1}', "is not a certificate"),
-        ('{"version": 99, "seal": "x"}', "version = 99: is not 3: the release that wrote it verifies it"),
+        (
+            '{"version": 99, "seal": "x"}',
+            "version = 99: is not 3: the release that wrote it",
+        ),
     ],
 )
 def test_bad_certificates_are_one_line(tmp_path, capsys, text, message):

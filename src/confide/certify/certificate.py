@@ -21,7 +21,7 @@ from confide.certify.author_claims import author_claims
 from confide.certify.chunk_claims import chunk_claims
 from confide.certify.claim_curves import claim_curves
 from confide.certify.claims import Claim, all_claims, epoch_claims, headline
-from confide.certify.facts import TOKENS, UNKNOWN, Facts
+from confide.certify.facts import TOKENS, Facts
 from confide.certify.findings import check_findings
 from confide.certify.literal_claims import literal_claims
 from confide.certify.review import check_review, words_of
@@ -149,7 +149,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> JsonObjec
     content = {
         "version": VERSION,
         "run": spec.train.run,
-        "says": in_words(claims, known=facts.gamma_upper is not None, by_hand=facts.by_hand),
+        "says": in_words(claims, missing=facts.missing, by_hand=facts.by_hand),
         "unit": facts.unit,
         "claims": claims,
         "curves": claim_curves(facts),
@@ -665,11 +665,11 @@ def kind_of(release: AnyRelease) -> str:
     return kind
 
 
-def in_words(claims: Sequence[Claim], *, known: bool, by_hand: Sequence[str] = ()) -> str:
+def in_words(claims: Sequence[Claim], *, missing: str, by_hand: Sequence[str] = ()) -> str:
     """The strongest claim about any protected record, and about a secret, in a few sentences.
 
-    known: whether anybody can say how many secrets the policy catches. by_hand: the words for that,
-    where a person's marks say so.
+    missing: why nobody can say how many secrets the policy catches, or nothing. by_hand: the words
+    for that, where a person's marks say so.
     """
     by_name = {claim["name"]: claim for claim in claims}
     record, caught, missed = (
@@ -688,8 +688,8 @@ def in_words(claims: Sequence[Claim], *, known: bool, by_hand: Sequence[str] = (
             " Masking one occurrence of a caught secret alone, so that a later copy comes back, "
             f"{odds(alone)}."
         )
-    if not known:
-        return f"{text} How many secrets the policy catches is {UNKNOWN}."
+    if missing:
+        return f"{text} How many secrets the policy catches is {missing}."
     return f"{text} How many it misses was marked by hand." if by_hand else text
 
 

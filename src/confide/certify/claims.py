@@ -32,7 +32,7 @@ from confide.dp.accounting.price import (
     solve,
 )
 from confide.files.jsons import JsonObject
-from confide.output.rounding import rounded_up
+from confide.output.rounding import percent, rounded_up
 from confide.types import AnyRelease
 
 RELATIONS: tuple[Relation, ...] = ("add_or_remove", "replace_one")
@@ -181,7 +181,7 @@ def secret_claims(facts: Facts) -> Iterator[Claim]:
     untouched = [STABLE, *facts.marks]
     # where the original text is read, a copy whose mark changes is another record that changes
     also = [NEIGHBOURS] if price.by_token else untouched if price.screened else facts.marks
-    if_caught = [facts.sampled, *facts.lengths, *also]
+    if_caught = [facts.sampled, *facts.lengths, *facts.hidden_too, *also]
     if caught == 0:
         shifted = facts.packing is not None and "original" in facts.packing.views
         if_caught = [*untouched, *(facts.lengths if shifted else [])]
@@ -272,7 +272,7 @@ def bayesian_claims(facts: Facts) -> Iterator[Claim]:
         )
     if facts.conditional and (facts.gamma_upper is not None or not facts.needs_gamma):
         delta2 = 1.0 if facts.delta2_upper is None else facts.delta2_upper
-        together = f"both hold at once with {facts.confidence:.0%}"
+        together = f"both hold at once with {percent(facts.confidence)}"
         origin = f"{facts.bound_words}, delta2 at its bound {rounded_up(delta2, 3)}: {together}"
         name = "bayesian_unconditional"
         yield bayesian_claim(facts, name, facts.gamma_upper, at, origin, delta2=delta2)
@@ -295,7 +295,7 @@ def bayesian_claim(
     """
     conditions = facts.conservative_condition if delta2 is None else []
     conditions += [NEIGHBOURS] if facts.price.by_token else [STABLE, *facts.marks]
-    conditions += [facts.sampled, *facts.lengths]
+    conditions += [facts.sampled, *facts.lengths, *facts.hidden_too]
     if not (facts.price.by_token or facts.price.caught_alone):
         conditions += facts.copies_found
     if facts.needs_gamma or delta2 is not None:

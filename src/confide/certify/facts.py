@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from confide.dp.accounting.price import Price, price
+from confide.output.rounding import percent
 from confide.types import AnyRelease, Packing
 
 # Points in words, by what a corpus consists of.
@@ -44,10 +45,13 @@ COPIES_FOUND = (
 CUT_KEPT = "its text is cut into points at the same places when the secret is masked"
 ONE_ALONE = "one occurrence alone is masked, and a later copy of its text is then read in its place"
 UNKNOWN = "unknown: the corpus names no secrets, so nobody can say what the policy misses"
+TOO_FEW = "unknown: too few secrets were tested for a bound"
 LENGTHS = (
-    "what takes its place has as many tokens, a public number, and the same domain: "
+    "what takes its place has as many tokens in each text that training reads, as it is or with "
+    "masks, public numbers, and the same domain: "
     "anything else shifts all chunks behind it (epsilon = infinity)"
 )
+HIDDEN_TOO = "pi hides all of what takes its place as well"
 TINY = "so little noise bounds nothing"
 TOKENS = "one secret's tokens, their number public"
 NEIGHBOURS = (
@@ -142,6 +146,14 @@ class Facts:
         return [LENGTHS] if self.packing is not None else []
 
     @property
+    def hidden_too(self) -> list[str]:
+        """The condition on what takes a caught secret's place, where it cannot be the one mask
+        which is not as long: exact updates would read what the policy does not hide.
+        """
+        is_read = self.packing is not None and self.price.screened and self.price.caught
+        return [HIDDEN_TOO] if is_read else []
+
+    @property
     def sampled(self) -> str:
         """The condition on batches."""
         if self.price.dealt:
@@ -199,9 +211,16 @@ class Facts:
         """What stands behind gamma's bound. A sample may show nothing of a label that fares worse
         than all that it shows.
         """
-        sure = f"{self.confidence:.0%}, together with all other bounds"
+        sure = f"{percent(self.confidence)}, together with all other bounds"
         seen = " found or marked" if self.by_hand else ""
         return f"gamma of the worst label{seen} at its upper bound ({sure}){self.rests_on}"
+
+    @property
+    def missing(self) -> str:
+        """Why nobody can say how many secrets the policy misses; nothing where somebody can."""
+        if self.gamma_upper is None:
+            return UNKNOWN
+        return TOO_FEW if self.gamma_upper >= 1 else ""
 
     @property
     def rests_on(self) -> str:

@@ -4,7 +4,8 @@ What is tested is the certificate's own claim, at all epsilons at once (dp/accou
 at a level of 5 %: a true certificate is refuted in at most one training of twenty. How many of the
 coins are guessed is settled by the claim and the number of coins alone, so nothing is picked after
 the fact. An audit that would seldom ring even where the epsilon is five times what is certified
-says nothing and does not pass; neither does one of other weights or of other texts.
+says nothing and does not pass; neither does one of other weights or of other texts. An audit of
+coins that the model does not read says nothing either, unless that is what is claimed.
 
 An audit of texts that the model wrote tests the same claims: what is claimed of the model, it
 claims of all that it writes. p-values of such an audit refute one claim alone, that of epsilon = 0
@@ -27,7 +28,7 @@ from confide.errors import InputError
 from confide.files.io import atomic, read_file, write_text
 from confide.files.jsons import JsonObject
 from confide.output.escaping import table, terminal
-from confide.output.rounding import rounded_down, rounded_up
+from confide.output.rounding import percent_down, rounded_down, rounded_up
 from confide.specs import TEXT_AUDIT
 from confide.specs.files import AuditFile, AuditSetFile, Claims, File, SurfacedFile, TextsFile
 
@@ -46,12 +47,25 @@ SETS = {
     "gradients": ("replacement", "inclusion"),
     TEXT_AUDIT: ("texts_game", "texts_inclusion", "probed_game", "probed_inclusion"),
 }
+# of which planted secrets a set of coins is
+SECRETS_OF = {
+    "game": "game",
+    "texts_game": "game",
+    "probed_game": "game",
+    "inclusion": "inclusion",
+    "texts_inclusion": "inclusion",
+    "probed_inclusion": "inclusion",
+}
 CANARIES = "canaries"  # the comparison of an audit of texts that is of planted numbers, not coins
 BY_TEXTS = (*SETS[TEXT_AUDIT], CANARIES)
 KINDS = ("texts", "hot", "prompted")  # of texts in which planted numbers are looked for
 IN_THE_OPEN = (
     "planted sentences were read without noise, and no claim about a record covers these: "
     "the conservative policy must catch them, as everything does"
+)
+UNREAD = (
+    "the model reads nothing of planted secrets that the policy catches, so that guessing them "
+    "tells nothing of its noise: an audit of its updates (kind: gradients) does"
 )
 NOTHING_FINITE = "nothing finite is claimed of all that was planted"
 ENOUGH = 0.5  # chance to ring at the last of TIMES, below which an audit is inconclusive
@@ -212,14 +226,35 @@ def in_the_open(certified: JsonObject) -> bool:
     return planted_in(certified["policy"])["exposed"] > 0 and both_missed is not None
 
 
+def unread(certified: JsonObject, name: str, claim: JsonObject) -> bool:
+    """Whether some coins of a set tell nothing of a claim, so that an audit of it would flatter it.
+
+    Where the model reads nothing of a secret that is caught, coins of such secrets are at random
+    whatever it gives away of a missed one, or of a record. Of a claim of epsilon = 0, that it reads
+    nothing is what they test.
+    """
+    caught = named(certified, "secret_caught")
+    if caught is None or caught["epsilon"] != 0 or claim["epsilon"] == 0:
+        return False
+    coins = coins_in(certified["policy"], name)
+    return not 0 < coins["secrets"] == coins["sampled"] == coins["different"]
+
+
+def settled(cases: Sequence[Case]) -> list[Case]:
+    """All cases of a run: coins that it does not read are passed over where its updates stand."""
+    stand = any(case.audit == "replacement" and case.outcome == STANDS for case in cases)
+    passed = SKIPPED if stand else NOT_AUDITED
+    return [case._replace(outcome=passed) if case.says == UNREAD else case for case in cases]
+
+
 def secret_claim(certified: JsonObject) -> str:
-    """The claim that covers every planted secret.
+    """The claim that covers every planted secret of the coin game.
 
     That of caught ones does only if all of them were tested and none was missed.
     """
     if in_the_open(certified):
         return "secret_missed_by_both"
-    planted = planted_in(certified["policy"])
+    planted = coins_in(certified["policy"], "game")
     caught = 0 < planted["secrets"] == planted["sampled"] and planted["different"] == 0
     name = "secret_caught" if caught else "secret_missed"
     claim = named(certified, name)
@@ -235,7 +270,7 @@ def named(certified: JsonObject, name: str) -> JsonObject | None:
 
 
 def planted_in(policy: JsonObject) -> dict[str, int]:
-    """What became of the planted secrets, which the audits guess.
+    """What became of all planted secrets.
 
     Of a certificate that does not say, nothing is known.
     """
@@ -243,6 +278,27 @@ def planted_in(policy: JsonObject) -> dict[str, int]:
     counts = told if isinstance(told, dict) else {}
     names = ("secrets", "sampled", "different", "exposed")
     return {name: value if type(value := counts.get(name)) is int else 0 for name in names}
+
+
+def coins_in(policy: JsonObject, name: str) -> dict[str, int]:
+    """The same of the secrets whose coins a set guesses; of all where these are not counted apart.
+
+    Which of a set were not tested nobody knows: where any planted secret was not, `secrets` is more
+    than `sampled`.
+    """
+    planted = planted_in(policy)
+    sets = policy["planted"].get("sets") if isinstance(policy.get("planted"), dict) else None
+    counts = sets.get(SECRETS_OF[name]) if isinstance(sets, dict) else None
+    if not isinstance(counts, dict):
+        return planted
+    mine = {key: value if type(value := counts.get(key)) is int else 0 for key in counts}
+    sampled = mine.get("sampled", 0)
+    untested = planted["secrets"] - planted["sampled"]
+    return {
+        "secrets": sampled + untested,
+        "sampled": sampled,
+        "different": mine.get("different", 0),
+    }
 
 
 def record_claim(certified: JsonObject) -> str:
@@ -324,6 +380,8 @@ def compared(
         key=f"{name}_attempts",
     )
     outcome, sentence = judged(result)
+    if measured["attack"] != "gradients" and outcome != REFUTED and unread(certified, name, claim):
+        return case._replace(outcome=NOT_AUDITED, weights=measured.get("weights"), says=UNREAD)
     rings_2x, rings_3x, rings_5x = result.power.rings
     return case._replace(
         outcome=outcome,
@@ -437,7 +495,7 @@ def judged(comparison: Comparison) -> tuple[str, str]:
     if comparison.refuted:
         return REFUTED, measured
     at = [
-        f"{rounded_up(times * base, 3)} ({math.floor(100 * chance)}%)"
+        f"{rounded_up(times * base, 3)} ({percent_down(chance)})"
         for times, chance in zip(TIMES, rings, strict=True)
     ]
     chance = f"an ideal attacker would refute it if epsilon were {', '.join(at[:-1])} or {at[-1]}"

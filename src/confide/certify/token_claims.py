@@ -50,7 +50,7 @@ def caught_claims(facts: Facts) -> Iterator[Claim]:
     accountants price that.
     """
     caught = facts.price.caught or []
-    conditions = [facts.sampled, *facts.lengths]
+    conditions = [facts.sampled, *facts.lengths, *facts.hidden_too]
     if facts.price.by_token:
         what = "Privacy of a caught secret's tokens"
         changes: dict[Relation, str] = {

@@ -128,13 +128,19 @@ def texts(
     spec: SamplingSpec,
     seed: int,
 ) -> Iterator[dict[str, str | bool]]:
-    """Each prompt with one continuation; `stopped`: the model ended the text itself."""
+    """Each prompt with one continuation; `stopped`: the model ended the text itself.
+
+    `doc` tells a corpus of such lines from text that no model wrote (`corpora.lines`).
+    """
     source = torch.Generator().manual_seed(seed)
     stop = ending(tokenizer)
+    number = 0
     for start in range(0, len(prompts), TOGETHER):
         part = prompts[start : start + TOGETHER]
         numbers = uniforms(len(part), 1, spec, source)
         encoded = [tokenizer.encode(prompt) for prompt in part]
         continuations = continued(model, encoded, numbers, spec, stop)
         for prompt, (text,) in zip(part, continuations, strict=True):
-            yield {"prompt": prompt, "text": text.text, "stopped": text.stopped}
+            number += 1
+            doc = f"generated-text-{number}"
+            yield {"doc": doc, "prompt": prompt, "text": text.text, "stopped": text.stopped}

@@ -16,7 +16,7 @@ from typing import Any
 
 from confide.certify.certificate import certificate as certificate_of
 from confide.certify.certificate import sealed
-from confide.certify.facts import CONSERVATIVE, UNKNOWN
+from confide.certify.facts import CONSERVATIVE, TOO_FEW, UNKNOWN
 from confide.certify.rounding import ROUNDED
 from confide.certify.texts import certificate_of_texts, check_reads_redacted, header
 from confide.commands.verify import (
@@ -207,12 +207,13 @@ def against_texts(
 def unknown(certified: dict[str, Any]) -> list[str]:
     """What nobody can say of the policies, where the claims rest on them.
 
-    They may rest on what both catch, or on what one misses.
+    They may rest on what both catch, or promise more of what one catches than of what it misses.
     """
     bound = certified["policy"]["gamma_upper"]
     if bound is not None and bound < 1:  # a bound of 1 says nothing
         return []
-    on_pi = not any(claim["name"] == "bayesian" for claim in certified["claims"])
+    epsilons = {claim["name"]: claim["epsilon"] for claim in certified["claims"]}
+    on_pi = epsilons[CAUGHT] != epsilons["secret_missed"]
     on_pi_c = certified["headline"]["condition"] == CONSERVATIVE
     reason = f"how many secrets the policy misses is {unknown_since(certified)}"
     return [reason] if on_pi or on_pi_c else []
@@ -229,7 +230,7 @@ def unknown_since(certified: dict[str, Any]) -> str:
         )
         return f"unknown: {few}; {review} with more (--size), or with --most, may find one"
     if certified["policy"]["gamma_upper"] is not None:
-        return "unknown: too few secrets were tested for a bound"
+        return TOO_FEW
     return f"{UNKNOWN}; {review} finds a bound"
 
 

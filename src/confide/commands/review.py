@@ -18,6 +18,7 @@ from confide.config.params import load as load_params
 from confide.dp.accounting.bounds import each_of
 from confide.errors import InputError
 from confide.output.escaping import say
+from confide.output.rounding import percent_up
 from confide.provenance.terms import findings_by, terms
 from confide.reviews.draw import ANY, OTHER, Drawn, draw_sample
 from confide.reviews.marks import VERSION, Marks, Review, load, sample_of, save
@@ -183,9 +184,12 @@ def prospects(bounds: dict[str, float]) -> list[str]:
     bounds: on gamma, by label. Certificates count the largest.
     """
     worst = max(bounds, key=lambda label: bounds[label])
-    words = f"were nothing missed in any of them, at most {bounds[ANY]:.1%} of all secrets are"
+    words = (
+        f"were nothing missed in any of them, at most {percent_up(bounds[ANY])} of all secrets are"
+    )
     if bounds[worst] > bounds[ANY]:
-        words += f", and {bounds[worst]:.1%} of the label {worst}: certificates count the worst one"
+        words += f", and {percent_up(bounds[worst])} of the label {worst}"
+        words += ": certificates count the worst one"
     if bounds[worst] < LOOSE:
         return [words]
     remedy = "draw more texts (--size), or state how many a text holds at most (--most)"

@@ -40,8 +40,8 @@ RENAMED = "other names: jq -c '{text: .body, author: .from}' FILE"
 KEYS = frozenset(("text", "doc", "author", "domain", "split", "spans"))
 LISTS = frozenset(("spans", "messages"))  # keys whose values are looked at later
 BOM = b"\xef\xbb\xbf"
-# of a text that `confide synthesize` or `confide release --texts` writes
-WRITTEN_NAME = re.compile(r"(?:synthetic-\d+|redacted-text)-\d+")
+# of a text that `confide synthesize`, `generate` or `release --texts` writes
+WRITTEN_NAME = re.compile(r"(?:synthetic-\d+|generated-text|redacted-text)-\d+")
 SYNTHETIC = b'{"synthetic":'  # how the first line of what they write begins
 # the same, or how a text in such a file begins, once the first line is cut off or lines are mixed
 WRITTEN = re.compile(rf'\{{"(?:synthetic":|doc":"{WRITTEN_NAME.pattern}")'.encode())

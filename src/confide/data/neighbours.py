@@ -58,12 +58,14 @@ class Secret(NamedTuple):
         return self.text[self.start : self.end]
 
     @property
-    def kind(self) -> Kind:
-        """A key is the name of a document and a number.
+    def doc(self) -> str:
+        """The name of its document: a key is that name and a number."""
+        return self.key.rpartition(":")[0]
 
-        The document's name says whether the tool planted it.
-        """
-        return Kind(is_planted(self.key.rpartition(":")[0]), self.label)
+    @property
+    def kind(self) -> Kind:
+        """The document's name says whether the tool planted it."""
+        return Kind(is_planted(self.doc), self.label)
 
     @property
     def masked(self) -> str:

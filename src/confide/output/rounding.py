@@ -1,7 +1,7 @@
 """Numbers in words that promise no more than the numbers do."""
 
 import math
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 LARGE = Decimal(10) ** 9  # from here on and below SMALL with a power of ten
 SMALL = Decimal("0.001")
@@ -33,3 +33,19 @@ def ceiling(value: float, digits: int) -> Decimal:
 def rounded_down(value: float) -> str:
     """A bound from below, with two digits after the point and never larger."""
     return f"{math.floor(100 * value) / 100:g}"
+
+
+def percent(share: float) -> str:
+    """A share of 1 as it is, without rounding: 95%, 99.6%."""
+    return f"{(100 * Decimal(repr(float(share)))).normalize():f}%"
+
+
+def percent_up(share: float) -> str:
+    """A bound from above on a share of 1, with one digit after the point and never smaller."""
+    tenths = (1000 * Decimal(repr(float(share)))).to_integral_value(ROUND_CEILING)
+    return f"{tenths / 10:.1f}%"
+
+
+def percent_down(share: float) -> str:
+    """A bound from below on a share of 1, in whole per cent and never larger."""
+    return f"{(100 * Decimal(repr(float(share)))).to_integral_value(ROUND_FLOOR)}%"

@@ -127,6 +127,15 @@ class Result:
         claim = self._claim(name)
         return float(claim["epsilon"]) if claim else None
 
+    @property
+    def any_record(self) -> float | None:
+        """Epsilon of any record, wherever it stands: infinite where exact updates read some as they
+        are, which the claim of the pools with noise leaves out.
+        """
+        with_noise = self.claim("record_replace_one_pld")
+        in_the_open = self.claim("secret_missed_by_both")
+        return with_noise if in_the_open is None else in_the_open
+
     def meaning_of(self, name: str) -> Meaning | None:
         """What a claim's epsilon means, None where the certificate makes no such claim."""
         claim = self._claim(name)

@@ -86,6 +86,13 @@ class RecallFile(MeasuredFile):
     labels: dict[str, FoundOfLabel] | None = None  # None: rounded for a release
 
 
+class CoinsOfFile(File):
+    """What became of secrets of one set of coins."""
+
+    sampled: Count = 0
+    different: Count = 0
+
+
 class PlantedOfFile(File):
     """What became of secrets that the tool planted itself."""
 
@@ -93,6 +100,7 @@ class PlantedOfFile(File):
     sampled: Count = 0
     different: Count = 0
     exposed: Count = 0
+    sets: dict[Literal["game", "inclusion"], CoinsOfFile] = {}
 
 
 class LiteralOfFile(File):

@@ -8,6 +8,7 @@ from confide.certify.gate import (
     SKIPPED,
     Case,
     cases,
+    settled,
     told_apart,
     unaudited,
     write_junit,
@@ -50,6 +51,7 @@ def gate(
         for audit in audits:
             stated = None if texts is None or audit != TEXT_AUDIT else texts / name / STATED
             of_run += cases(certificate, folder / f"{audit}.json", stated)
+        of_run = settled(of_run)
         of_model = [case for case in of_run if case.audit not in BY_TEXTS]
         if all(case.outcome == SKIPPED for case in of_model):
             of_run.append(unaudited(certificate))

@@ -53,6 +53,7 @@ from confide.reviews.draw import Drawn, Mark, Text
 from confide.reviews.marks import Review, reviewed
 from confide.reviews.tally import Rates, counts_of, marks_of
 from confide.specs import NeighboursSpec
+from confide.text.planted import audit_set
 from confide.text.tokenizer import load
 
 NO_GOLD = (
@@ -218,8 +219,7 @@ def summary(
     by_hand = [] if review is None else review.tested
     shown = [*real, *by_hand]
     every = [*tested, *by_hand]
-    planted = together(test.tally for test in tested if test.secret.kind.planted)._asdict()
-    planted["sampled"] = planted["secrets"]
+    planted = planted_counts([test for test in tested if test.secret.kind.planted])
     planted["secrets"] = sum(size for kind, size in there.items() if kind.planted)
     sizes = {kind.label: size for kind, size in there.items() if not kind.planted}
     bounds = len(EVENTS) * len(sizes)
@@ -252,6 +252,22 @@ def summary(
         },
         "planted": planted,
     }
+
+
+def planted_counts(tests: list[Trial]) -> JsonObject:
+    """Counts of planted secrets; `sets`: of those whose coins an audit guesses, set by set."""
+    counts: JsonObject = together(test.tally for test in tests)._asdict()
+    counts["sampled"] = len(tests)
+    of_sets: dict[str, list[Trial]] = {}
+    for test in tests:
+        name = audit_set(test.secret.doc)
+        if name is not None:
+            of_sets.setdefault(name, []).append(test)
+    counts["sets"] = {
+        name: {"sampled": len(of_set), "different": sum(test.tally.different for test in of_set)}
+        for name, of_set in sorted(of_sets.items())
+    }
+    return counts
 
 
 def larger(gold: JsonObject, review: JsonObject) -> JsonObject:

@@ -8,7 +8,7 @@ private use stands for it there, and is an ordinary character in any other text.
 import re
 from typing import Any
 
-NAME = re.compile(r"canary-\d+-\d+|audit-[a-z]+-\d+")
+NAME = re.compile(r"canary-\d+-\d+|audit-([a-z]+)-\d+")
 STARTS = ("canary-", "audit-")
 # the first of two planes of private use
 NEW_TOKENS = [chr(code) for code in range(0xF0000, 0xFFFFE)]
@@ -23,6 +23,12 @@ def canary_doc(index: int, copy: int) -> str:
 def audit_doc(name: str, index: int) -> str:
     """Name of the document that is one sentence of a set of audit canaries."""
     return f"audit-{name}-{index}"
+
+
+def audit_set(doc: str) -> str | None:
+    """The set of audit canaries that a document is a sentence of; None of any other."""
+    named = NAME.fullmatch(doc)
+    return None if named is None else named[1]
 
 
 def planted_point(

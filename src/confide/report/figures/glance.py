@@ -1,4 +1,4 @@
-"""What opens the summary: of each model the certified ε of a record, beside what it remembers.
+"""What opens the summary: of each model the certified ε of any record, beside what it remembers.
 
 It is for readers of one figure. The models are those of one study at the policy as it is, and seeds
 are dots of their own.
@@ -17,7 +17,7 @@ from confide.report.tables.table import Row
 
 LINE = 0.3  # inches of a model
 EDGES = 0.95  # above and below
-PANELS = ("certified ε of one record (log scale)", "largest exposure, bits")
+PANELS = ("certified ε of any record (log scale)", "largest exposure, bits")
 
 
 def glance(models: dict[str, list[Row]]) -> style.Drawing:
@@ -41,7 +41,7 @@ def _dot(axes: Axes, value: float, place: int, row: Row) -> None:
 
 def _epsilons(axes: Axes, models: dict[str, list[Row]]) -> None:
     """Finite ones by size; 0 and infinity, which no such axis has, are words at its ends."""
-    claimed = [row["epsilon_replace_one"] for rows in models.values() for row in rows]
+    claimed = [row["epsilon_any_record"] for rows in models.values() for row in rows]
     finite = [value for value in claimed if value is not None and 0 < value < math.inf]
     low = min(finite) / 2 if finite else 0.1
     high = max(finite) * 2 if finite else 10.0
@@ -50,9 +50,9 @@ def _epsilons(axes: Axes, models: dict[str, list[Row]]) -> None:
     style.plain_log(axes, "x")
     for place, rows in enumerate(models.values()):
         for row in rows:
-            epsilon = row["epsilon_replace_one"]
+            epsilon = row["epsilon_any_record"]
             if epsilon is None or epsilon in (0, math.inf):
-                words = {None: "not claimed", 0: "0"}.get(epsilon, "∞: nothing is guaranteed")
+                words = {None: "not claimed", 0: "0"}.get(epsilon, "∞: not every record is covered")
                 side = 0.02 if epsilon == 0 else 0.98
                 axes.text(
                     side,

@@ -26,6 +26,7 @@ from confide.certify.gate import (
     SETS,
     STANDS,
     cases_of,
+    settled,
 )
 from confide.output.rounding import rounded_up
 from confide.report.results import Json, Result
@@ -80,8 +81,8 @@ def audited(result: Result) -> str:
     An audit of its texts may speak against the certificate, and never for it: a model tells more.
     """
     certificate = Path(f"{result.run.run}/certificate.json")
-    found = [
-        case.outcome
+    all_cases = [
+        case
         for metrics in result.attacks.values()
         if metrics["attack"] in SETS
         for case in cases_of(
@@ -92,6 +93,7 @@ def audited(result: Result) -> str:
         )
         if case.audit not in BY_TEXTS or case.failed
     ]
+    found = [case.outcome for case in settled(all_cases)]
     if not found:
         return NOT_AUDITED
     return next((outcome for outcome in OUTCOMES if outcome in found), NOTHING_TO_AUDIT)

@@ -6,7 +6,7 @@ That is against the certificate's own curve, where there is one.
 import math
 from pathlib import Path
 
-from confide.certify.gate import Comparison, against, claim_of
+from confide.certify.gate import Comparison, against, claim_of, unread
 from confide.dp.accounting.audit_power import TIMES
 from confide.report.results import Result
 
@@ -47,7 +47,13 @@ def lower(result: Result, name: str) -> float | None:
 def rings(result: Result, name: str) -> float | None:
     """Chance that an ideal attacker with as many coins refutes the certificate.
 
-    That is where the model's epsilon is AT times the certified one.
+    That is where the model's epsilon is AT times the certified one. None, too, where it reads
+    nothing of some of the coins.
     """
     comparison = compared(result, name)
-    return None if comparison is None else comparison.power.rings[TIMES.index(AT)]
+    if comparison is None:
+        return None
+    claim = claim_of(result.certificate, Path("certificate.json"), name)
+    if unread(result.certificate, name, claim):
+        return None
+    return comparison.power.rings[TIMES.index(AT)]

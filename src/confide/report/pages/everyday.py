@@ -12,6 +12,7 @@ from confide.certify.facts import (
     COPIES_FOUND,
     COPIES_KEPT,
     CUT_KEPT,
+    HIDDEN_TOO,
     IN_ITS_POOL,
     LENGTHS,
     MARKS_KEPT,
@@ -29,9 +30,11 @@ CONDITIONS = {
     CONSERVATIVE: "the careful policy finds every secret that the policy misses",
     STABLE: "the policy hides all of the secret, and finds the same around it when it is masked",
     LENGTHS: (
-        "what stands in its place is of the same domain and as long, in tokens of the model, and "
-        "how long is no secret: of anything else nothing is guaranteed"
+        "what stands in its place is of the same domain and as long, in tokens of the model, both "
+        "as it is and once the policy has masked it, and how long is no secret: of anything else "
+        "nothing is guaranteed"
     ),
+    HIDDEN_TOO: "the policy hides all of what stands in its place, too",
     COPIES_FOUND: "in a text that stands several times a policy finds something",
     CUT_KEPT: "the text is cut into pieces at the same places when the secret is masked",
     MARKS_KEPT: "later copies of the text stay masked when the secret is",

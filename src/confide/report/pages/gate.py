@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from confide.certify.gate import NOT_AUDITED, SKIPPED, STANDS, Case
 from confide.output import templates
-from confide.output.rounding import rounded_up
+from confide.output.rounding import percent_down, rounded_down, rounded_up
 from confide.report.pages.certificate import as_html
 from confide.report.tables.table import show
 
@@ -22,8 +22,9 @@ def page(study: str, cases: Sequence[Case]) -> str:
         "stand": sum(case.outcome == STANDS for case in cases),
         "unaudited": sum(case.outcome == NOT_AUDITED for case in cases),
         "up": lambda value: "–" if value is None else rounded_up(value),
+        "down": lambda value: "–" if value is None else rounded_down(value),
         "number": lambda value: "–" if value is None else show(value),
-        "percent": lambda value: "–" if value is None else f"{value:.0%}",
+        "percent": lambda value: "–" if value is None else percent_down(value),
     }
     return as_html(templates.filled(__file__, values), TITLE)
 

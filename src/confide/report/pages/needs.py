@@ -14,9 +14,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from confide.methods import METHODS
+from confide.output.rounding import rounded_up
 from confide.report.figures.style import look
 from confide.report.results import largest_exposure
-from confide.report.tables.table import Row, groups, show, worse_than_unigram
+from confide.report.tables.table import (
+    Row,
+    groups,
+    is_promised,
+    of_seeds,
+    show,
+    worse_than_unigram,
+)
 
 HELP = "More text, a start from a model of public text, or a larger ε would help."
 Key = tuple[float, ...]
@@ -88,15 +96,16 @@ NEEDS = (
         utility="ppl_public",
     ),
     Need(
-        words="secrets that the policy misses must be covered, too",
+        words="secrets that the policy misses must be covered, too, where a conservative one "
+        "catches them",
         met=finite("epsilon_secret_caught", "epsilon_secret_missed"),
         first=claimed("epsilon_secret_missed"),
         utility="ppl_public",
     ),
     Need(
         words="any record must be covered, whatever is secret in it",
-        met=finite("epsilon_replace_one"),
-        first=claimed("epsilon_replace_one"),
+        met=finite("epsilon_any_record"),
+        first=claimed("epsilon_any_record"),
         utility="ppl_public",
     ),
     Need(
@@ -123,7 +132,9 @@ SHOWN = {
 
 
 def choose(table: Iterable[Row]) -> Advice:
-    """A line per need, over the seeds' means; rows of one corpus, so that perplexities compare."""
+    """A line per need, over the seeds of each model; rows of one corpus, so that perplexities
+    compare.
+    """
     means = [_mean(rows) for rows in groups(list(table)).values()]
     at_rate, compared = at_one_rate(means)
     choices = []
@@ -140,7 +151,7 @@ def choose(table: Iterable[Row]) -> Advice:
 def why(row: Row) -> str:
     """The numbers of a model, and what speaks against it."""
     reasons = [
-        f"{label} {show(row[name])}" for name, label in SHOWN.items() if row[name] is not None
+        f"{label} {shown(row, name)}" for name, label in SHOWN.items() if row[name] is not None
     ]
     rank, _ = leak(row)
     if row.get("exposure_max") is None:
@@ -151,6 +162,11 @@ def why(row: Row) -> str:
     if worse_than_unigram(row):
         reasons.append(f"⚠ worse than a unigram model, {show(row['ppl_unigram_redacted'])}. {HELP}")
     return ", ".join(reasons)
+
+
+def shown(row: Row, name: str) -> str:
+    """A number of a row; what is promised is rounded up."""
+    return rounded_up(row[name], 3) if is_promised(name) else show(row[name])
 
 
 def at_one_rate(means: list[Row]) -> tuple[list[Row], str]:
@@ -171,7 +187,9 @@ def at_one_rate(means: list[Row]) -> tuple[list[Row], str]:
         for name in ("gamma_measured", "gamma_upper")
     )
     has_rates = rates and bounds
-    rate_words = f"{show(max(rates))}, at most {show(max(bounds))}" if has_rates else "unknown"
+    rate_words = (
+        f"{show(max(rates))}, at most {rounded_up(max(bounds), 3)}" if has_rates else "unknown"
+    )
     sentence = f"All stand at one miss rate, as measured: {rate_words}"
     sentence += f" (misses were simulated for a share of {gamma:g})." if gamma else "."
     left_out = sorted({row["name"] for row in means} - {row["name"] for row in at_rate})
@@ -181,9 +199,9 @@ def at_one_rate(means: list[Row]) -> tuple[list[Row], str]:
 
 
 def _mean(rows: list[Row]) -> Row:
-    """One row for the seeds of an experiment: numbers are means, the rest is the first's.
+    """One row for the seeds of an experiment: means, or the largest of what is promised.
 
-    What a seed lacks, all lack.
+    What is no number is the first's. What a seed lacks, all lack.
     """
     mean: Row = {}
     for name, value in rows[0].items():
@@ -191,7 +209,7 @@ def _mean(rows: list[Row]) -> Row:
         if None in values:
             mean[name] = None
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            mean[name] = sum(values) / len(values)
+            mean[name] = of_seeds(name, values)
         else:
             mean[name] = value
     return mean

@@ -19,7 +19,7 @@ def numbers(rows: Iterable[Row], searches: Searches) -> dict[str, str]:
     all_rows = list(rows)
     return {
         "models": str(len(all_rows)),
-        "best ε of a record": best_epsilon(all_rows),
+        "best ε of any record": best_epsilon(all_rows),
         "largest exposure, worst model": worst_exposure(all_rows),
         "γ (secrets missed), at most": worst_gamma(all_rows),
         "search for secrets": search_outcome(searches),
@@ -28,13 +28,13 @@ def numbers(rows: Iterable[Row], searches: Searches) -> dict[str, str]:
 
 def best_epsilon(rows: list[Row]) -> str:
     """The smallest that is certified, with its delta and model."""
-    claimed = [row for row in rows if row["epsilon_replace_one"] is not None]
+    claimed = [row for row in rows if row["epsilon_any_record"] is not None]
     if not claimed:
         return "not claimed"
-    best = min(claimed, key=lambda row: row["epsilon_replace_one"])
-    epsilon = rounded_up(best["epsilon_replace_one"])
+    best = min(claimed, key=lambda row: row["epsilon_any_record"])
+    epsilon = rounded_up(best["epsilon_any_record"])
     if epsilon == "∞":
-        return "∞: nothing is guaranteed"
+        return "∞: not every record is covered"
     at = "" if best["delta"] is None else f" at δ {rounded_up(best['delta'], 3)}"
     return f"{epsilon}{at} ({best['name']})"
 

@@ -42,7 +42,7 @@ OVERVIEW = {  # column of table.csv -> heading
     "epsilon_secret_caught": "ε, caught secret",
     "epsilon_secret_caught_literal": "ε, one copy of it",
     "epsilon_secret_missed": "ε, missed secret",
-    "epsilon_replace_one": "ε, record",
+    "epsilon_any_record": "ε, any record",
     "epsilon_bayesian": "Bayesian ε",
     "epsilon_bayesian_literal": "Bayesian ε, one copy",
     "ppl": "PPL",
