@@ -162,7 +162,7 @@ def test_every_stage_has_the_signature_that_the_command_line_needs(name):
     function = cli.stage(name)
     first, *others = inspect.signature(function).parameters.values()
     # what puts files together, or makes something up
-    if name.startswith("gather") or name in ("repeats", "copies", "fill_key"):
+    if name.startswith("gather") or name in ("repeats", "copies", "fill_key", "passed"):
         others = [first, *others]
     else:
         assert first.name == "spec"

@@ -41,7 +41,7 @@ STAGES = (
     "word_list", "found_values", "fill_key", "dedup", "digests", "repeats", "copies", "redact",
     "recall", "marked", "partition", "gather", "neighbours", "train", "shadows", "gather_shadows",
     "certify", "evaluate", "attack", "trajectory", "draw", "synthetic", "worth", "text_audit",
-    "gate", "study", "summary", "panel", "leaderboard", "tuning", "scan", "track",
+    "gate", "passed", "study", "summary", "panel", "leaderboard", "tuning", "scan", "track",
 )
 # fmt: on
 TRACEBACK = "CONFIDE_TRACEBACK"  # set: faults are shown in full

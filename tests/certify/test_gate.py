@@ -16,6 +16,7 @@ from confide.dp.accounting.audit_power import mu_of
 from confide.errors import Failure, InputError
 from confide.specs import GateSpec
 from confide.stages.gate import gate
+from confide.stages.passed import passed
 from tests.certify.claimed import DELTA, RUN, WEIGHTS, certificate
 
 COINS = 160
@@ -193,13 +194,19 @@ def rows_of(path):
 def test_a_study_fails_by_name_and_junit_says_why(written, tmp_path):
     written(certificate(3.0), audit(0.0, best=True))
     spec = GateSpec(study="s", runs=[{"run": RUN, "audit": "game"}])
-    with pytest.raises(Failure, match=r"r/g0-s0 game refuted: measured at least .*, certified 3"):
-        gate(spec, results=tmp_path, output=tmp_path / "gate.csv", junit=tmp_path / "gate.xml")
+    made = {"output": tmp_path / "gate.csv", "junit": tmp_path / "gate.xml"}
+    gate(spec, results=tmp_path, **made)
+    why = r"r/g0-s0 game refuted: measured at least .*, certified 3: (\d+) of \1 guesses are right"
+    with pytest.raises(Failure, match=why):
+        passed(gate=tmp_path / "gate.csv", output=tmp_path / "gate.passed")
+    assert not (tmp_path / "gate.passed").exists()
     suite = ElementTree.parse(tmp_path / "gate.xml").getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("2", "2")
     assert [case.find("failure").get("type") for case in suite] == ["refuted", "refuted"]
     written(certificate(3.0), audit(0.0))
-    gate(spec, results=tmp_path, output=tmp_path / "gate.csv", junit=tmp_path / "gate.xml")
+    gate(spec, results=tmp_path, **made)
+    passed(gate=tmp_path / "gate.csv", output=tmp_path / "gate.passed")
+    assert (tmp_path / "gate.passed").read_text().startswith("2 comparisons")
     found = [
         (row["audit"], row["outcome"], row["certified"], row["weights"])
         for row in rows_of(tmp_path / "gate.csv")
@@ -213,8 +220,9 @@ def test_an_audit_of_other_weights_fails_though_it_has_the_same_name(written, tm
     """
     written(certificate(3.0), audit(0.0, weights="c" * 64))
     spec = GateSpec(study="s", runs=[{"run": RUN, "audit": "game"}])
+    gate(spec, results=tmp_path, output=tmp_path / "gate.csv", junit=tmp_path / "gate.xml")
     with pytest.raises(Failure, match="game of other weights: the audit is of weights cccc"):
-        gate(spec, results=tmp_path, output=tmp_path / "gate.csv", junit=tmp_path / "gate.xml")
+        passed(gate=tmp_path / "gate.csv", output=tmp_path / "gate.passed")
     assert {row["outcome"] for row in rows_of(tmp_path / "gate.csv")} == {"of other weights"}
     other = list(cases(*written(certificate(3.0), audit(0.0) | {"ledger": "d" * 64})))
     assert {case.outcome for case in other} == {"of other weights"} and "other updates" in other[

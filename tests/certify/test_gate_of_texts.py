@@ -18,6 +18,7 @@ from confide.errors import Failure, InputError
 from confide.files.io import read_json, write_json
 from confide.specs import TEXT_AUDIT, GateSpec, TextAuditSpec
 from confide.stages.gate import STATED, gate
+from confide.stages.passed import passed
 from tests.certify.claimed import RUN, WEIGHTS, certificate
 
 COINS = 160
@@ -106,8 +107,12 @@ class Study:
         compared = cases(self.certificate, self.audit, self.stated)
         return {case.audit: case.outcome for case in compared}
 
+    def passes(self) -> None:
+        """What makes the workflow fail where the gate's table says so."""
+        passed(gate=self.folder / "gate.csv", output=self.folder / "gate.passed")
+
     def gate(self, *audits: str) -> list[dict[str, str]]:
-        """Rows of the table, whether or not the gate fails after them."""
+        """Rows of the table."""
         spec = GateSpec(study="s", runs=[{"run": RUN, "audit": audit} for audit in audits])
         gate(
             spec,
@@ -144,8 +149,9 @@ def test_the_study_fails_by_name_and_table_junit_and_page_have_a_line_for_each_b
     study: Study, found: dict[bool, dict[str, Any]]
 ) -> None:
     study.write(certificate(3.0), found[True])
+    study.gate(TEXT_AUDIT)
     with pytest.raises(Failure, match=r"r/g0-s0 texts_game refuted: measured at least .*, cert"):
-        study.gate(TEXT_AUDIT)
+        study.passes()
     rows = [row for row in study.rows() if row["audit"] in NAMES]
     assert [row["audit"] for row in rows] == list(NAMES)
     assert all(float(row["lower"]) > 3 and row["coins"] == str(COINS) for row in rows)
@@ -163,8 +169,9 @@ def test_too_few_coins_are_inconclusive_as_the_game_is(study: Study) -> None:
         measured_of_few |= {f"{name}_coins": 12, f"{name}_attempts": [[k, 0] for k in range(13)]}
     study.write(certificate(3.0), measured_of_few)
     assert set(study.outcomes().values()) == {"inconclusive"}
+    study.gate(TEXT_AUDIT)
     with pytest.raises(Failure, match="texts_game inconclusive: too few coins"):
-        study.gate(TEXT_AUDIT)
+        study.passes()
 
 
 @pytest.mark.parametrize(
@@ -184,8 +191,9 @@ def test_an_audit_of_other_weights_or_texts_fails(
     found: dict[bool, dict[str, Any]],
 ) -> None:
     study.write(certificate(3.0), found[False] | changes, texts)
+    study.gate(TEXT_AUDIT)
     with pytest.raises(Failure, match=f"texts_game {outcome}: .*{says}"):
-        study.gate(TEXT_AUDIT)
+        study.passes()
     assert {row["outcome"] for row in study.rows() if row["audit"] in BY_TEXTS} == {outcome}
 
 
@@ -194,8 +202,9 @@ def test_texts_of_another_model_fail(study: Study, found: dict[bool, dict[str, A
     stated = read_json(study.stated)
     stated["model"]["weights"] = "b" * 64
     write_json(study.stated, stated)
+    study.gate(TEXT_AUDIT)
     with pytest.raises(Failure, match="of other texts: the texts are certified of weights bbbb"):
-        study.gate(TEXT_AUDIT)
+        study.passes()
 
 
 def test_an_audit_of_texts_needs_their_certificate_and_names_its_texts(

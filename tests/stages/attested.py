@@ -69,7 +69,14 @@ def certified(project, method="crt", **given):
     weights = sha256(project / "model")
     write_json(
         project / f"results/runs/{RUN}/game.json",
-        {"attack": "game", "run": RUN, "game_epsilon_lower": 1.0, "weights": weights},
+        {
+            "attack": "game",
+            "run": RUN,
+            "game_epsilon_lower": 1.0,
+            "game_reason": "not planted in this corpus",
+            "inclusion_reason": "not planted in this corpus",
+            "weights": weights,
+        },
     )
     write_json(project / f"results/runs/{RUN}/exposure.json", {"attack": "exposure", "run": RUN})
     write_json(project / f"results/runs/{RUN}/evaluate.json", {"ppl": 2.0})

@@ -181,6 +181,11 @@ AGAINST = {
     ),
     "unknown": ({}, lambda project: gated(project, [(RUN, "game", "odd", "", "")]), "game odd"),
     "no row": ({}, lambda project: gated(project, []), "no row of this run"),
+    "refuted, and in no study": (
+        {},
+        lambda project: refuted_beside(project),
+        f"results/runs/{RUN}/game.json: game refuted: measured at least",
+    ),
     "skipped": (
         {},
         lambda project: gated(project, [(RUN, "game", "skipped", "", "")]),
@@ -207,6 +212,14 @@ AGAINST = {
         "certificate.json: was not searched",
     ),
 }
+
+
+def refuted_beside(project):
+    """An audit beside the run finds every coin, and the row of the study is gone."""
+    found = {"game_reason": None, "game_coins": 160, "game_relation": "replace_one"}
+    found |= {"game_attempts": [[guesses, guesses] for guesses in range(161)]}
+    changed(project / f"results/runs/{RUN}/game.json", **found)
+    gated(project, [])
 
 
 def vacuous(project):
@@ -247,7 +260,7 @@ OTHERS = {
     ),
     "audit of no weights": (
         lambda project: changed(project / f"results/runs/{RUN}/game.json", weights=[]),
-        "game.json: weights: is about other bytes",
+        "game.json: weights: Input should be a valid string",
     ),
     "audit of another run": (
         lambda project: changed(project / f"results/runs/{RUN}/game.json", run="x"),

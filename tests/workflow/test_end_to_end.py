@@ -14,7 +14,7 @@ from confide.config.params import load
 pytestmark = pytest.mark.slow
 
 SHOWN = {"study_tiny": 1, "summary": 1, "scan_tiny": 1, "search_summary": 1, "track": 1}
-AUDITED = SHOWN | {"gate_tiny": 1}
+AUDITED = SHOWN | {"gate_tiny": 1, "passed_tiny": 1}
 ALONG = {"trajectory": 1}
 ALL = {"certify": 7, "evaluate": 7, "shadows": 1, "attack": 20, **ALONG, **AUDITED}
 # Where, from, to, the jobs that it touches. The rest of them, CHANGES_TOO, are nightly.

@@ -28,6 +28,7 @@ def test_tiny_plan_has_every_stage_once_per_thing_it_makes(fresh):
         "study_tiny": 1,
         "summary": 1,
         "gate_tiny": 1,
+        "passed_tiny": 1,
         "scan_tiny": 1,
         "search_summary": 1,
         "track": 1,
@@ -74,7 +75,15 @@ def test_texts_of_a_model_are_drawn_in_shares(fresh, tmp_path):
 def test_a_leaderboard_plans_what_it_compares_and_nothing_else(fresh):
     planned = fresh.planned("leaderboard")
     assert planned["leaderboard"] == planned["panel_tiny"] == 1 and planned["train"] == 7
-    others = {"study_tiny", "summary", "gate_tiny", "scan_tiny", "search_summary", "track"}
+    others = {
+        "study_tiny",
+        "summary",
+        "gate_tiny",
+        "passed_tiny",
+        "scan_tiny",
+        "search_summary",
+        "track",
+    }
     assert not others & planned.keys()
 
 

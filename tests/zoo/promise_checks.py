@@ -25,7 +25,8 @@ def printed_promises_are_no_smaller() -> None:
         assert float(cell(group, "epsilon_group")) >= other
     chances = Power(guesses=10, fewest=9, rings=(0.1, 0.5, 0.996))
     for certified, measured in itertools.product(PRICES, PRICES):
-        compared = Comparison(certified, measured > certified, measured, chances)
+        correct = chances.fewest if measured > certified else chances.fewest - 1
+        compared = Comparison(certified, correct, measured, chances)
         _, words = judged(compared)
         assert f"certified {rounded_up(certified, 3)}" in words
         assert float(words.partition("at least ")[2].partition(",")[0]) <= measured

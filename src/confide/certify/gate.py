@@ -13,6 +13,7 @@ for planted numbers (`of_canaries`). All others rest on something that no certif
 as that the corpus was split by lot, or are of what a certificate lets the model tell.
 """
 
+import csv
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -102,9 +103,13 @@ class Comparison(NamedTuple):
     """Of a finite claim and a set of coins, once both are known to belong together."""
 
     epsilon: float
-    refuted: bool
+    correct: int  # guesses that are right, of those that power.guesses says
     lower: float
     power: Power
+
+    @property
+    def refuted(self) -> bool:
+        return self.correct >= self.power.fewest
 
 
 def cases(certificate: Path, audit: Path, texts: Path | None = None) -> Iterator[Case]:
@@ -483,7 +488,7 @@ def against(
         message = "has more right guesses than guesses, or fewer than none"
         raise InputError(message, file=audit, key=key)
     lower = epsilon_lower(points, coins, chances.guesses, correct)
-    return Comparison(epsilon, correct >= chances.fewest, lower, chances)
+    return Comparison(epsilon, correct, lower, chances)
 
 
 def judged(comparison: Comparison) -> tuple[str, str]:
@@ -493,7 +498,9 @@ def judged(comparison: Comparison) -> tuple[str, str]:
     certified = f"certified {rounded_up(comparison.epsilon, 3)}"
     measured = f"measured at least {rounded_down(comparison.lower)}, {certified}"
     if comparison.refuted:
-        return REFUTED, measured
+        guesses = f"{comparison.correct} of {comparison.power.guesses} guesses are right"
+        chance = f"of a true claim {comparison.power.fewest} are in at most 5 % of trainings"
+        return REFUTED, f"{measured}: {guesses}, and {chance}"
     at = [
         f"{rounded_up(times * base, 3)} ({percent_down(chance)})"
         for times, chance in zip(TIMES, rings, strict=True)
@@ -507,6 +514,20 @@ def judged(comparison: Comparison) -> tuple[str, str]:
 def write_table(path: Path, rows: Sequence[Case]) -> None:
     """CSV with a line per comparison; infinity is inf."""
     write_text(path, table(Case._fields, rows))
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """The lines of such a table; InputError for a file that is none."""
+    try:
+        with open(path, newline="", encoding="utf-8") as lines:
+            rows = list(csv.DictReader(lines, restval=""))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError("is not a table in UTF-8", file=path) from error
+    for row in rows:
+        if None in row or not row.get("audit") or not row.get("outcome"):
+            message = "has a row without audit and outcome, or a longer one"
+            raise InputError(message, file=path, key="run", value=row.get("run"))
+    return rows
 
 
 def write_junit(path: Path, rows: Sequence[Case], suite: str) -> None:

@@ -5,12 +5,12 @@ SHA-256, these must be the certificate's; where an audit names none, that is sai
 or speaks against the model is listed, for somebody to overrule.
 """
 
-import csv
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from confide.certify.gate import SKIPPED, STANDS
+from confide.certify.gate import INCONCLUSIVE, REFUTED, SKIPPED, STANDS, cases, rows_of
 from confide.certify.rounding import ROUNDED
 from confide.errors import InputError
 from confide.files.io import read_json, read_object, sha256
@@ -59,6 +59,7 @@ def checks_of(run: str, files: NamedFiles, certificate: Path, study: Path) -> Ev
         raise InputError("is not the folder of a study, results/studies/STUDY", file=study)
     checks = Evidence()
     take_gate(checks, run, files["model"][0]["sha256"], study)
+    take_refutations(checks, run, certificate, study)
     take_scan(checks, run, files, certificate, study)
     return checks
 
@@ -77,14 +78,7 @@ def evidence(run: str, files: NamedFiles, certificate: Path, study: Path) -> Evi
 
 def take_audits(collected: Evidence, run: str, weights: str, study: Path) -> None:
     """Each attack on the run that can refute its certificate."""
-    folder = study.resolve().parent.parent / "runs" / run
-    for path in sorted(folder.glob("*.json")):
-        value = read_json(path)
-        if not isinstance(value, dict) or value.get("attack") not in AUDITING:
-            continue
-        if value.get("run") != run:
-            message = f"belongs to another model than {run}"
-            raise InputError(message, file=path, key="run", value=value.get("run"))
+    for path, value in audits_of(run, study):
         name = f"results/runs/{run}/{path.name}"
         if value.get("weights") is None:
             collected.unbound.append(name)
@@ -109,7 +103,7 @@ def take_gate(collected: Evidence, run: str, weights: str, study: Path) -> None:
     if not path.is_file():
         return
     name = name_of(study, "gate.csv")
-    collected.gate = gate_rows(path, run)
+    collected.gate = [row for row in rows_of(path) if row.get("run") == run]
     failed = [row for row in collected.gate if row["outcome"] not in (STANDS, SKIPPED)]
     stands = [row for row in collected.gate if row["outcome"] == STANDS]
     for row in collected.gate:
@@ -125,18 +119,32 @@ def take_gate(collected: Evidence, run: str, weights: str, study: Path) -> None:
         collected.against.append(f"{name}: {nothing}")
 
 
-def gate_rows(path: Path, run: str) -> list[dict[str, str]]:
-    """The rows of one run in a gate's table; InputError for a table that is none."""
-    try:
-        with open(path, newline="", encoding="utf-8") as lines:
-            rows = [row for row in csv.DictReader(lines, restval="") if row.get("run") == run]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError("is not a table in UTF-8", file=path) from error
-    for row in rows:
-        if None in row or not row.get("audit") or not row.get("outcome"):
-            message = "has a row without audit and outcome, or a longer one"
-            raise InputError(message, file=path, key="run", value=run)
-    return rows
+def take_refutations(collected: Evidence, run: str, certificate: Path, study: Path) -> None:
+    """Audits that lie beside the run and speak against its certificate, whatever studies list.
+
+    Of one that does not name its weights nobody knows whether it is of this model.
+    """
+    told = {(row["audit"], row["outcome"]) for row in collected.gate}
+    named = [path for path, value in audits_of(run, study) if value.get("weights") is not None]
+    for path in named:
+        for case in cases(certificate, path):
+            spoken = case.outcome in (REFUTED, INCONCLUSIVE)
+            if spoken and (case.audit, case.outcome) not in told:
+                said = f"{case.audit} {case.outcome}: {case.says}"
+                collected.against.append(f"results/runs/{run}/{path.name}: {said}")
+
+
+def audits_of(run: str, study: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Each attack on the run that can refute its certificate: its file, and what that says."""
+    folder = study.resolve().parent.parent / "runs" / run
+    for path in sorted(folder.glob("*.json")):
+        value = read_json(path)
+        if not isinstance(value, dict) or value.get("attack") not in AUDITING:
+            continue
+        if value.get("run") != run:
+            message = f"belongs to another model than {run}"
+            raise InputError(message, file=path, key="run", value=value.get("run"))
+        yield path, value
 
 
 def take_scan(
