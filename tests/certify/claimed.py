@@ -10,7 +10,14 @@ from confide.dp.accounting.tradeoff import points_of
 RUN = "r/g0-s0"
 DELTA = 8e-5
 WEIGHTS = "a" * 64
-PLANTED = {"secrets": 20, "sampled": 20, "different": 20, "exposed": 0}
+READ = {"sampled": 20, "different": 20, "read": 20}
+PLANTED = {
+    "secrets": 20,
+    "sampled": 20,
+    "different": 20,
+    "exposed": 0,
+    "sets": {"game": READ, "inclusion": READ},
+}
 
 
 @cache

@@ -118,10 +118,10 @@ def test_chances_to_ring_are_those_of_simulated_trainings(written):
 
 
 def sets_of(**different):
-    """Of twenty secrets of each set so many leave a trace, or all."""
+    """Of twenty secrets of each set so many leave a trace and are read, or all."""
+    counts = {name: different.get(name, 20) for name in ("game", "inclusion")}
     return {
-        name: {"sampled": 20, "different": different.get(name, 20)}
-        for name in ("game", "inclusion")
+        name: {"sampled": 20, "different": count, "read": count} for name, count in counts.items()
     }
 
 
@@ -138,6 +138,13 @@ def test_coins_that_the_model_does_not_read_say_nothing_of_its_noise(written, di
     leaking = audit(mu_of(15.0, DELTA))
     refuted = {case.audit: case.outcome for case in cases(*written(certified, leaking))}
     assert refuted == {"game": "refuted", "inclusion": "refuted"}
+
+
+def test_a_trace_beside_a_secret_that_is_hidden_tells_nothing_of_its_coin(written):
+    """The policy hides more than the secret, so that its mask is another: `31<MASK>`."""
+    sets = {name: counts | {"read": 0} for name, counts in sets_of().items()}
+    certified = certificate(3.0, sets=sets)
+    assert {case.outcome for case in cases(*written(certified, audit(0.0)))} == {"not audited"}
 
 
 def test_coins_that_the_model_does_not_read_are_passed_over_where_its_updates_stand(written):
@@ -161,14 +168,14 @@ def test_secrets_are_held_against_the_claim_that_covers_them_all(written):
         return game.certified, game.outcome
 
     assert certified(different=20) == (3.0, "stands")
-    assert certified(different=0) == (0.0, "refuted")
+    assert certified(different=0, sets={}) == (0.0, "refuted")
     # those of other sets do not count
     assert certified(different=5, sets=sets_of(game=0)) == (0.0, "refuted")
     assert certified(different=5, sets=sets_of(game=20)) == (3.0, "stands")
     # what was not sampled may have been missed or caught
-    assert certified(different=0, sampled=19) == (3.0, "not audited")
+    assert certified(different=0, sampled=19, sets={}) == (3.0, "not audited")
     # nothing is known of what the audit planted
-    assert certified(different=0, sampled=0, secrets=0) == (3.0, "not audited")
+    assert certified(different=0, sampled=0, secrets=0, sets={}) == (3.0, "not audited")
     assert certified(exposed=1) == (float("inf"), "skipped")
 
 

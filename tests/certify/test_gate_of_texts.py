@@ -246,12 +246,12 @@ def test_planted_numbers_that_surface_refute_that_nothing_depends_on_them_and_no
     study: Study, found: dict[bool, dict[str, Any]]
 ) -> None:
     """Where every planted secret was caught, (0, 0) is claimed of each."""
-    study.write(certificate(3.0, different=0), found[True])
+    study.write(certificate(3.0, different=0, sets={}), found[True])
     assert study.outcomes()["canaries"] == "refuted"
-    study.write(certificate(3.0, different=0), found[False])
+    study.write(certificate(3.0, different=0, sets={}), found[False])
     assert study.outcomes()["canaries"] == "stands"
     # without the curve, epsilon = 0 is claimed with a delta, and so no independence
-    for certified in (certificate(3.0), certificate(3.0, curves=False, different=0)):
+    for certified in (certificate(3.0), certificate(3.0, curves=False, different=0, sets={})):
         study.write(certified, found[True])
         assert "canaries" not in study.outcomes()
 

@@ -242,7 +242,7 @@ def unread(certified: JsonObject, name: str, claim: JsonObject) -> bool:
     if caught is None or caught["epsilon"] != 0 or claim["epsilon"] == 0:
         return False
     coins = coins_in(certified["policy"], name)
-    return not 0 < coins["secrets"] == coins["sampled"] == coins["different"]
+    return not 0 < coins["secrets"] == coins["sampled"] == coins["read"]
 
 
 def settled(cases: Sequence[Case]) -> list[Case]:
@@ -286,24 +286,21 @@ def planted_in(policy: JsonObject) -> dict[str, int]:
 
 
 def coins_in(policy: JsonObject, name: str) -> dict[str, int]:
-    """The same of the secrets whose coins a set guesses; of all where these are not counted apart.
+    """The same of the secrets whose coins a set guesses, and how many redacted text holds.
 
-    Which of a set were not tested nobody knows: where any planted secret was not, `secrets` is more
-    than `sampled`.
+    It is of all where those are not counted apart, and then nobody knows what text holds. Which of
+    a set were not tested nobody knows: where any planted secret was not, `secrets` is more than
+    `sampled`.
     """
     planted = planted_in(policy)
     sets = policy["planted"].get("sets") if isinstance(policy.get("planted"), dict) else None
     counts = sets.get(SECRETS_OF[name]) if isinstance(sets, dict) else None
     if not isinstance(counts, dict):
-        return planted
-    mine = {key: value if type(value := counts.get(key)) is int else 0 for key in counts}
-    sampled = mine.get("sampled", 0)
+        return planted | {"read": 0}
+    names = ("sampled", "different", "read")
+    mine = {key: value if type(value := counts.get(key)) is int else 0 for key in names}
     untested = planted["secrets"] - planted["sampled"]
-    return {
-        "secrets": sampled + untested,
-        "sampled": sampled,
-        "different": mine.get("different", 0),
-    }
+    return mine | {"secrets": mine["sampled"] + untested}
 
 
 def record_claim(certified: JsonObject) -> str:

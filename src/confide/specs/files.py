@@ -91,6 +91,7 @@ class CoinsOfFile(File):
 
     sampled: Count = 0
     different: Count = 0
+    read: Count = 0  # what redacted text still holds
 
 
 class PlantedOfFile(File):

@@ -255,7 +255,10 @@ def summary(
 
 
 def planted_counts(tests: list[Trial]) -> JsonObject:
-    """Counts of planted secrets; `sets`: of those whose coins an audit guesses, set by set."""
+    """Counts of planted secrets; `sets`: of those whose coins an audit guesses, set by set.
+
+    read: of these, what redacted text still holds.
+    """
     counts: JsonObject = together(test.tally for test in tests)._asdict()
     counts["sampled"] = len(tests)
     of_sets: dict[str, list[Trial]] = {}
@@ -263,11 +266,21 @@ def planted_counts(tests: list[Trial]) -> JsonObject:
         name = audit_set(test.secret.doc)
         if name is not None:
             of_sets.setdefault(name, []).append(test)
-    counts["sets"] = {
-        name: {"sampled": len(of_set), "different": sum(test.tally.different for test in of_set)}
-        for name, of_set in sorted(of_sets.items())
-    }
+    counts["sets"] = {name: coins_of(of_set) for name, of_set in sorted(of_sets.items())}
     return counts
+
+
+def coins_of(tests: list[Trial]) -> dict[str, int]:
+    """Counts of the planted secrets of a set.
+
+    A secret that is hidden whole may leave a trace beside it, of which guessing it learns nothing.
+    """
+    counts = together(test.tally for test in tests)
+    return {
+        "sampled": len(tests),
+        "different": counts.different,
+        "read": counts.different - counts.unstable,
+    }
 
 
 def larger(gold: JsonObject, review: JsonObject) -> JsonObject:
