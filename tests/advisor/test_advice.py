@@ -1,6 +1,7 @@
 """Each branch of the advice, from prices made up by hand."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,8 @@ from hypothesis import strategies as st
 
 from confide.advisor.advice import COVERS, Option, Policies, Wish, advise, cover, rank
 from confide.certify.facts import COPIES_KEPT
-from confide.commands.recommend import unigrams_of
+from confide.commands.recommend import best_unigram, described, trained, unigrams_of, worths
+from confide.files.io import write_json
 from confide.report.results import unigram_like
 from confide.report.tables.table import worse_than_unigram
 
@@ -346,3 +348,33 @@ def test_a_model_is_compared_with_a_unigram_model_that_knows_what_it_may_know():
     guesses = {"ppl_unigram": 110.0, "ppl_unigram_redacted": 160.0}
     assert worse_than_unigram({"ppl": 130.0, "ppl_public": 130.0} | guesses)
     assert not worse_than_unigram({"ppl": 140.0, "ppl_public": 130.0} | guesses)
+
+
+def test_every_model_of_a_dataset_is_compared_with_the_best_unigram_model_of_it(
+    tmp_path, monkeypatch
+):
+    """Where later copies are masked a unigram model is easier to beat: it is the same for all."""
+    monkeypatch.chdir(tmp_path)
+    usual = {"bits_per_character": 2.0, "ppl": 200.0, "accuracy": 0.1, "accuracy_public": 0.1}
+    usual |= {"ppl_unigram": 400.0}
+    guesses = {"nonprivate": 104.0, "crt": 206.0}
+    runs = []
+    for method, guess in guesses.items():
+        row = SimpleNamespace(dataset="mine", method=method)
+        runs.append(SimpleNamespace(run=f"{method}/g0-s0", row=row))
+        folder = tmp_path / "results/runs" / runs[-1].run
+        folder.mkdir(parents=True)
+        measured = usual | {"ppl_public": 158.0, "ppl_unigram_redacted": guess}
+        write_json(folder / "evaluate.json", measured)
+        write_json(folder / "certificate.json", {"headline": {"record_epsilon": 3.0}})
+    found = trained(runs[1], None, best_unigram(runs))
+    assert (found["perplexity"], found["unigram"]) == (158.0, 104.0)
+    (line,) = [line for line in worths(runs) if "unigram of redacted text" in line]
+    assert "104" in line and "206" not in "".join(worths(runs))
+    assert best_unigram([]) is None and worths([]) == []
+
+
+def test_a_policy_that_finds_nothing_is_a_warning():
+    assert "WARNING: policy names finds nothing" in described(MEASURED._replace(found=0))
+    for found in (1, None):
+        assert "WARNING" not in described(MEASURED._replace(found=found))

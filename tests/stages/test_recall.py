@@ -218,6 +218,18 @@ def test_hand_counts(tmp_path):
     assert result["note"] is None
 
 
+def test_a_policy_that_finds_nothing_is_said_to(tmp_path, capsys):
+    """Of canaries that are planted it may find all."""
+    real = ("a:0", "order AB-12", "train", [])
+    planted = ("canary-0-0:0", "id 7", "train", [span(3, 4, "canary")])
+    of_planted = [{"key": planted[0], "spans": [span(3, 4, "digits")], "conservative": True}]
+    run(tmp_path, [real, planted], of_planted)
+    said = capsys.readouterr().err
+    assert "finds nothing, so that redaction changes nothing in the 2 training" in said
+    run(tmp_path)
+    assert not capsys.readouterr().err
+
+
 def test_no_secret_is_written(tmp_path):
     points = [("a:0", "the code is hunter2", "train", [span(12, 19, "id")])]
     run(tmp_path, points, [])

@@ -63,6 +63,7 @@ class Policies(NamedTuple):
     delta2_upper: float | None
     most: int | None = None  # distinct texts of the most frequent secret
     label: str | None = None  # of secrets, that the policy misses most
+    found: int | None = None  # spans of training text; None: not counted
 
     @property
     def unknown(self) -> str | None:

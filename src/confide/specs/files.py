@@ -76,6 +76,12 @@ class TestedOfLabel(File):
         return self
 
 
+class SpansOfLabel(File):
+    """Of one label of the policy: what it finds in training text, planted sentences left out."""
+
+    found: Count
+
+
 class RecallFile(MeasuredFile):
     multiplicity: Often
     multiplicity_distinct: Often
@@ -84,6 +90,7 @@ class RecallFile(MeasuredFile):
     pools: Pools
     recall: Share = None
     labels: dict[str, FoundOfLabel] | None = None  # None: rounded for a release
+    spans: dict[str, SpansOfLabel] | None = None  # None: rounded for a release
 
 
 class CoinsOfFile(File):

@@ -39,6 +39,7 @@ from confide.files.jsons import JsonObject
 from confide.files.rows import Found, Join, located_rows
 from confide.files.shards import scatter, shards
 from confide.files.stretches import Beside
+from confide.output.escaping import warn
 from confide.policies import covered, shows
 from confide.provenance.terms import findings_by, read_before, terms
 from confide.specs import RecallSpec
@@ -57,6 +58,7 @@ from confide.text.secret_strings import (
 )
 from confide.types import MASK
 
+FINDS_NOTHING = "the policy finds nothing, so that redaction changes nothing in the"
 NO_GOLD = (
     "the corpus names no secrets, so nobody can say what the policy misses: its rates are unknown"
 )
@@ -116,6 +118,13 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
     measured_on = {"terms": terms(spec.text, spec.redact), "reads": list(read_before(spec.reads))}
     measurement = summary(count, unique, strings.most(threads), spec.confidence)
     write_json(output, measured_on | measurement)
+    if not count.spans.total() and points_read(count):
+        warn(f"recall: warning: {FINDS_NOTHING} {points_read(count):,} training points")
+
+
+def points_read(count: Count) -> int:
+    """How many training points were looked at."""
+    return count.points["public"] + count.points["private"]
 
 
 def count_into(
