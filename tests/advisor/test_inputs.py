@@ -106,14 +106,14 @@ INPUTS: dict[str, tuple[Any, dict[str, Any], str]] = {
         as_csv,
         {"reader": "table", "text": "body", "author": "author", "delimiter": ";"},
         "a table, .csv: text from body (the only column of several words), author from author; "
-        "not read: id\n",
+        "not read: id (--secrets COLUMNS: what is secret in the text of its row)\n",
     ),
     "a.tsv": (as_csv, {"reader": "table", "text": "body", "author": "author"}, "a table, .tsv"),
     "a.parquet": (
         as_parquet,
         {"reader": "table", "split": "split"},
         "a table, .parquet: text from text (by its name), split from split; "
-        "not read: score (--author COLUMN: who wrote)\n",
+        "not read: score (--author COLUMN: who wrote; --secrets COLUMNS: ",
     ),
     "chats": (as_chat_dataset, {"reader": "messages"}, "a folder that datasets saved, column mess"),
     "a.mbox": (
@@ -212,6 +212,24 @@ def test_what_is_no_corpus_is_one_line(tmp_path: Path) -> None:
     fails("no file of Parquet", tmp_path / "n.parquet")
     pq.write_table(pa.table({"n": [1]}), tmp_path / "n.parquet")
     fails("has no column of text", tmp_path / "n.parquet")
+
+
+def test_columns_of_secrets_are_named_by_the_user(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "chats.csv"
+    rows = [f"{n},Hello I am Kim{n} Lee and wait,Kim{n} Lee,k{n}@x.org\n" for n in range(700)]
+    path.write_text("".join(["id,text,customer,mail\n", *rows]))
+    assert main(["init", str(path), "--secrets", "customer,post"]) == 2
+    assert "--secrets = 'post': there is no such column" in capsys.readouterr().err
+    assert main(["init", str(path), "--secrets", "customer, mail"]) == 0
+    shown = capsys.readouterr().out
+    assert "secrets from customer, mail; not read: id (--author" in shown and "customer " in shown
+    corpus = yaml.safe_load((tmp_path / "params.yaml").read_text())["corpora"]["mine"]
+    assert corpus == {"reader": "table", "path": "chats.csv", "secrets": ["customer", "mail"]}
+    (tmp_path / "note.txt").write_text("no table\n")
+    with pytest.raises(InputError, match="--secrets = 'a': is no table"):
+        recognised(tmp_path / "note.txt", Asked(secrets=("a",)))
 
 
 def test_splits_of_a_folder_are_said(tmp_path: Path) -> None:

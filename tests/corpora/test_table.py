@@ -4,17 +4,20 @@ import csv
 import io
 import json
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from confide.corpora import READERS, table, table_files
+from confide.corpora.known_secrets import apart
 from confide.errors import InputError
 from confide.files import shards
 from confide.specs import CorpusSpec, LinesSpec, MessagesSpec, SplitSpec, TableSpec
@@ -565,3 +568,43 @@ def test_json_lines_that_are_not_utf_8_say_so(tmp_path: Path) -> None:
         list(READERS["lines"](LinesSpec(reader="lines", path=str(path))))
     corpus = LinesSpec(reader="lines", path=str(path), encoding="latin-1", valid=0, test=0)
     assert [record.text for record in READERS["lines"](corpus)] == ["é"]
+
+
+@pytest.mark.parametrize("name", ["chats.csv", "chats.parquet"])
+def test_values_of_columns_are_secret_in_the_text_of_their_row(tmp_path: Path, name: str) -> None:
+    """As they stand in their cell, in any case, and not inside of a longer word."""
+    texts = ["I am ann  lee, ANN LEE of Annleeton", "Mail a@b.de to Ann Lee", "no Bo here: Bob"]
+    names = ["Ann Lee", "Ann Lee", "Bo"]
+    mails = ["", "a@b.de", None]
+    table = pa.table({"text": texts, "customer": names, "mail": mails})
+    if name.endswith(".csv"):
+        pyarrow.csv.write_csv(table, tmp_path / name)
+    else:
+        pq.write_table(table, tmp_path / name)
+    corpus = TableSpec(reader="table", path=str(tmp_path / name), secrets=["customer", "mail"])
+    spans = [
+        [[5, 13, "customer"], [15, 22, "customer"]],
+        [[5, 11, "mail"], [15, 22, "customer"]],
+        [],  # two letters stand anywhere by chance
+    ]
+    marked = [{"text": text, "spans": some} for text, some in zip(texts, spans, strict=True)]
+    assert points(corpus, tmp_path) == by_lines(tmp_path, marked)
+    with pytest.raises(InputError, match="phone: there is no such column"):
+        points(corpus.model_copy(update={"secrets": ["phone"]}), tmp_path)
+
+
+MARKS = st.lists(
+    st.tuples(st.integers(0, 30), st.integers(1, 9), st.sampled_from("ab")).map(
+        lambda mark: [mark[0], mark[0] + mark[1], mark[2]]
+    )
+)
+
+
+@given(MARKS)
+def test_of_marks_that_overlap_the_longest_stays(marks: list[Any]) -> None:
+    kept = apart([[3, 6, "given"]], marks)
+    assert kept == sorted(kept) and [3, 6, "given"] in kept
+    assert all(left[1] <= right[0] for left, right in pairwise(kept))
+    for start, end, _ in marks:
+        over = [one for one in kept if one[0] < end and start < one[1]]
+        assert over and (any(one[2] == "given" or one[1] - one[0] >= end - start for one in over))

@@ -60,6 +60,7 @@ class Asked(NamedTuple):
     column: str | None = None
     author: str | None = None
     encoding: Encoding | None = None
+    secrets: tuple[str, ...] = ()  # columns
 
 
 def recognised(path: Path, options: Asked) -> Input:
@@ -68,10 +69,12 @@ def recognised(path: Path, options: Asked) -> Input:
         path.stat()
     if is_table(path):
         return table(path, options)
-    for flag in ("column", "author"):
-        if getattr(options, flag) is not None:
+    asked = {"column": options.column, "author": options.author}
+    asked["secrets"] = ", ".join(options.secrets) or None
+    for flag, value in asked.items():
+        if value is not None:
             message = "is no table: no name of a file or folder says so"
-            raise InputError(message, file=path, key=f"--{flag}", value=getattr(options, flag))
+            raise InputError(message, file=path, key=f"--{flag}", value=value)
     if path.suffix.lower() == ".eml" and path.is_file():
         raise InputError("is one message: give the folder of all", file=path)
     is_mbox = path.suffix.lower() in ("", ".mbox", ".mbx") and path.is_file()
@@ -164,10 +167,16 @@ def table(path: Path, options: Asked) -> Input:
         column_by_key["author"] = options.author
     if splits := splits_of(parts):
         column_by_key.pop("split", None)
+    for column in options.secrets:
+        _check(first, there, column, "--secrets")
     fields = {"reader": "table", "path": str(path), "text": text, "encoding": options.encoding}
-    spec = TableSpec.model_validate(fields | {"delimiter": reading.delimiter} | column_by_key)
+    fields |= {"delimiter": reading.delimiter} | column_by_key
+    spec = TableSpec.model_validate(fields | {"secrets": list(options.secrets)})
     others = "".join(f", {key} from {column}" for key, column in column_by_key.items())
-    left = [column for column in there if column not in (text, *column_by_key.values())]
+    if options.secrets:
+        others += f", secrets from {', '.join(options.secrets)}"
+    read = (text, *column_by_key.values(), *options.secrets)
+    left = [column for column in there if column not in read]
     unread = unread_columns(list(there), left, first, is_author_known="author" in column_by_key)
     return Input(spec, f"{kind(path, first)}: text from {text} ({why}){others}{splits}{unread}")
 
@@ -179,8 +188,9 @@ def unread_columns(
     if not left:
         return ""
     is_text = path.suffix.lower() in DELIMITERS
-    author = "" if is_author_known else " (--author COLUMN: who wrote)"
-    return f"; not read: {column_names(header, is_text, left)}{author}"
+    hints = [] if is_author_known else ["--author COLUMN: who wrote"]
+    hints.append("--secrets COLUMNS: what is secret in the text of its row")
+    return f"; not read: {column_names(header, is_text, left)} ({'; '.join(hints)})"
 
 
 def splits_of(parts: Sequence[Piece]) -> str:

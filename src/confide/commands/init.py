@@ -47,6 +47,7 @@ def init(
     epsilon: float = 3.0,
     column: str | None = None,
     author: str | None = None,
+    secrets: str | None = None,
     encoding: str | None = None,
     labels: str | None = None,
 ) -> None:
@@ -59,6 +60,8 @@ def init(
     epsilon: the most that one secret may cost.
     column: of a table, where texts stand.
     author: of a table, who wrote them.
+    secrets: of a table, with commas between, columns whose values are secret in the text of their
+    row, such as a customer's name.
     encoding: cp1252 or latin-1, of what is neither UTF-8 nor UTF-16.
     labels: of gold spans, with commas between, those that are secret; without it all are.
     """
@@ -67,7 +70,8 @@ def init(
         raise InputError("exists, and is not overwritten; another folder: --output", file=target)
     if not epsilon > 0 or epsilon == float("inf"):
         raise InputError("must be positive", key="epsilon", value=epsilon)
-    options = Asked(column, author, encoding_of(encoding))
+    columns = () if secrets is None else tuple(name.strip() for name in secrets.split(","))
+    options = Asked(column, author, encoding_of(encoding), columns)
     spec, description = recognised(corpus, options)
     other = None
     if public is not None:

@@ -352,7 +352,8 @@ def columns(name: str, corpus: TableSpec) -> Iterator[Problem]:
     reading = table.reading_of(corpus)
     for piece in table_files.pieces(Path(corpus.path), reading):
         there = list(table_files.columns(piece.path, reading))
-        for key, column in table.columns_of(corpus).items():
+        named = [*table.columns_of(corpus).items(), *(("secrets", name) for name in corpus.secrets)]
+        for key, column in named:
             if column not in there:
                 is_text = table_files.is_csv(piece.path, reading)
                 known = table_files.hint(there, column, is_text=is_text)

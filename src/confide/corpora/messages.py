@@ -64,7 +64,7 @@ def of_table(spec: MessagesSpec, form: Form) -> Form:
     there = columns(next(iter(found)), reading)
     column_by_key = {key: key for key in KEYS if key in there or key == "messages"}
     return form._replace(
-        rows=partial(table_lines, column_by_key, reading, found),
+        rows=partial(table_lines, column_by_key, (), reading, found),
         shards=shards_of(found, reading),
     )
 

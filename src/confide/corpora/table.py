@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from confide.corpora import lines
+from confide.corpora.known_secrets import Mark, apart, marks_of
 from confide.corpora.lines import Form, Line, Shard
 from confide.corpora.table_files import (
     PARQUET,
@@ -55,7 +56,7 @@ def form_of(spec: TableSpec) -> Form:
     found = {piece.path: piece for piece in pieces(Path(spec.path), reading)}
     return lines.TEXTS._replace(
         plain=False,
-        rows=partial(table_lines, columns_of(spec), reading, found),
+        rows=partial(table_lines, columns_of(spec), spec.secrets, reading, found),
         shards=shards_of(found, reading),
     )
 
@@ -96,23 +97,32 @@ def reading_of(spec: TableSpec) -> Reading:
 
 
 def table_lines(
-    column_by_key: Mapping[str, str], reading: Reading, found: Mapping[Path, Piece], shard: Shard
+    column_by_key: Mapping[str, str],
+    secrets: Sequence[str],
+    reading: Reading,
+    found: Mapping[Path, Piece],
+    shard: Shard,
 ) -> Iterator[Line]:
     """Each row of a shard as a JSON line.
 
-    `column_by_key`: columns by key; `found`: all files of the table. A shard without an end is the
-    whole table.
+    `column_by_key`: columns by key; `secrets`: those whose values are secret in the text; `found`:
+    all files of the table. A shard without an end is the whole table.
     """
+    wanted = [*column_by_key.values(), *secrets]
     path, start, end = shard.range
     groups = None if end is None else range(start, end)
     number = shard.number - 1
     for piece in found.values() if groups is None else [found[path]]:
         check_columns(piece, reading, column_by_key)
-        for place, values in rows(piece.path, reading, list(column_by_key.values()), groups):
+        for place, values in rows(piece.path, reading, wanted, groups):
             number += 1
             line = Line(piece.path, number, b"", place)
-            cells = zip(column_by_key.items(), values, strict=True)
+            named = values[: len(column_by_key)]
+            cells = zip(column_by_key.items(), named, strict=True)
             row = {key: value_of(line, key, column, value) for (key, column), value in cells}
+            if secrets:
+                known = dict(zip(secrets, values[len(column_by_key) :], strict=True))
+                row["spans"] = with_known(row.get("spans"), marks_of(row["text"], known))
             if piece.split is not None:
                 row["split"] = piece.split
             yield line._replace(content=content_of(line, row))
@@ -152,6 +162,19 @@ def value_of(line: Line, key: str, column: str, value: Any) -> Any:
         except ValueError:
             raise line.refused("expected JSON", column) from None
     return triples(value) if key == "spans" else [pruned(message) for message in as_list(value)]
+
+
+def with_known(spans: Any, known: list[Mark]) -> Any:
+    """Spans of a row, and marks of what it knows to be secret where they overlap none of these.
+
+    What is no list of spans stays as it is: the reader refuses it.
+    """
+    if spans is None:
+        return known
+    is_whole = isinstance(spans, list) and all(
+        isinstance(span, list) and len(span) == 3 for span in spans
+    )
+    return apart(spans, known) if is_whole else spans
 
 
 def as_list(value: Any) -> Any:

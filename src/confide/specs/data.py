@@ -88,6 +88,8 @@ class TableSpec(OwnSpec):
     domain: str | None = None
     split: str | None = None
     spans: str | None = None  # [[start, end, label], …] as JSON, or a list of records
+    # whose values are secret wherever they stand in the text of their row; labels are their names
+    secrets: list[str] = []
     # of CSV; None: by the file's name, a comma (.csv) or a tab (.tsv)
     delimiter: Annotated[str, Field(pattern=r'^[^"\r\n\x00]$')] | None = None
     quotes: bool = True  # of CSV: False: a quote is a character like any other
