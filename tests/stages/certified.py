@@ -4,10 +4,11 @@ import hashlib
 import json
 from itertools import count
 
-from confide.certify.certificate import reads_of
+from confide.certify.certificate import reads_of, sealed
 from confide.dp.ledger import Ledger, settings_digest, updates_of
-from confide.files.io import sha256
+from confide.files.io import sha256, write_json
 from confide.provenance.terms import PARTITION, TEXT
+from confide.report.pages.certificate import both_pages
 from confide.specs import CertifySpec, DataSpec, TrainSpec
 from confide.stages.certify import certify
 from confide.types import Release, StateRelease, Step
@@ -233,6 +234,15 @@ def certificate(folder, releases, measured=None, **given):
     certify(**files_of(folder, releases, measured, **given))
     value = json.loads((folder / "certificate.json").read_text())
     return value, {claim["name"]: claim for claim in value["claims"]}
+
+
+def rewritten(path, value):
+    """Write a certificate with its seal, and anew the pages beside it."""
+    whole = sealed(value)
+    write_json(path, whole)
+    for ending, content in both_pages(whole).items():
+        if (page := path.with_suffix(ending)).is_file():
+            page.write_text(content)
 
 
 def number(claim):

@@ -22,6 +22,7 @@ from attested import (
 )
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from confide.certify.certificate import sealed
 from confide.cli import main
 from confide.commands.attest import attest
 from confide.commands.release import release
@@ -384,7 +385,8 @@ def test_the_pages_that_people_open_are_signed(project, capsys):
     study = project / "results/studies/own"
     release(project / "certificate.json", study=study, output=project / "out")
     verify(project / "out")
-    assert "not checked: certificate.md, certificate.html, which" in capsys.readouterr().out
+    said = "checked: certificate.md, certificate.html say what the certificate says"
+    assert said in capsys.readouterr().out
     output = project / "out/attestation.json"
     attest(project / "out", key=project / "key", study=study, output=output)
     verify(project / "out", key=project / "key.pub")
@@ -393,6 +395,29 @@ def test_the_pages_that_people_open_are_signed(project, capsys):
     page.write_text(page.read_text() + "epsilon = 0.01")
     with pytest.raises(InputError, match=r"certificate\.html: is not the file that was signed"):
         verify(project / "out", key=project / "key.pub")
+
+
+@pytest.mark.parametrize("ending", [".md", ".html"])
+def test_a_page_that_says_something_else_is_refused_without_a_signature(project, ending, capsys):
+    """Whoever reads a page reads no JSON."""
+    study = project / "results/studies/own"
+    vacuous(project)
+    release(project / "certificate.json", study=study, output=project / "out", anyway=True)
+    certified = read_json(project / "out/certificate.json")
+    assert any("no secret was looked for" in why for why in certified["handed_out"]["against"])
+    page = project / f"out/certificate{ending}"
+    verify(project / "out")
+    whole = page.read_text()
+    assert "no secret was looked for" in whole
+    page.write_text(whole.replace("no secret was looked for", "nothing"))
+    with pytest.raises(InputError, match=f"certificate{ending}: is not the page of this cert"):
+        verify(project / "out")
+    page.write_text(whole)
+    capsys.readouterr()
+    certified["code"]["version"] = "9.9.9"
+    write_json(project / "out/certificate.json", sealed(certified))
+    verify(project / "out")
+    assert "which another release wrote" in capsys.readouterr().out
 
 
 def test_the_certificate_that_is_named_is_the_one_that_is_read(project):

@@ -8,11 +8,19 @@ import re
 import shutil
 
 import pytest
-from certified import ASKED, METHODS, UNKNOWN, append, certificate, ledger_of, source_of
+from certified import (
+    ASKED,
+    METHODS,
+    UNKNOWN,
+    append,
+    certificate,
+    ledger_of,
+    rewritten,
+    source_of,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide.certify.certificate import sealed
 from confide.certify.rounding import count_up, rate_up
 from confide.cli import main
 from confide.commands.release import RELEASED, release, unknown_since
@@ -58,7 +66,7 @@ def checked_by_study(project):
     """
     path = project / "certificate.json"
     path.write_text(path.read_text().replace(f"{project}/", ""))
-    write_json(path, sealed(read_json(path)))
+    rewritten(path, read_json(path))
     study = project / "results/studies/own"
     found = read_json(path)
     named = [(file["path"], file["sha256"]) for name in RELEASED for file in found["files"][name]]

@@ -27,7 +27,7 @@ from confide.stages.synthetic import synthetic
 from confide.text.fakes import filled
 from confide.text.tokenizer import load, save, train_bpe
 from confide.types import MASK
-from tests.stages.certified import METHODS, certificate, ledger_of
+from tests.stages.certified import METHODS, certificate, ledger_of, rewritten
 
 LINES = ["the order of my code is late", "my code is 4711", "the code of my order"]
 
@@ -57,7 +57,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, place in (("model", models.WEIGHTS), ("config", models.CONFIG)):
         shutil.copyfile(tmp_path / "made" / place, tmp_path / place)
         certified["files"][name] = [{"path": place, "sha256": sha256(tmp_path / place)}]
-    write_json(path, sealed(certified))
+    rewritten(path, certified)
     return tmp_path
 
 

@@ -21,6 +21,7 @@ from certified import (
     certificate,
     closed,
     ledger_of,
+    rewritten,
     source_of,
 )
 
@@ -32,7 +33,7 @@ from confide.commands.verify import verify
 from confide.dp.accounting.calibration import calibrate
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.files.io import read_json, sha256, write_json
+from confide.files.io import read_json, sha256
 
 DATA = [name for name in HASHED if name != "model"]
 
@@ -68,7 +69,7 @@ def folder(written, tmp_path):
     shutil.copytree(written, tmp_path / "deep/copy")
     path = tmp_path / "deep/copy/certificate.json"
     path.write_text(path.read_text().replace(f"{written}/", "copy/"))
-    reseal(path, json.loads(path.read_text()))
+    rewritten(path, json.loads(path.read_text()))
     return tmp_path / "deep/copy"
 
 
@@ -413,7 +414,7 @@ def exported(tmp_path):
         {"path": str(file.relative_to(tmp_path)), "sha256": sha256(file)}
         for file in sorted(folder.iterdir())
     ]
-    write_json(path, sealed(found))
+    rewritten(path, found)
     verify(tmp_path)
     return tmp_path
 

@@ -689,7 +689,7 @@ def in_words(claims: Sequence[Claim], *, missing: str, by_hand: Sequence[str] = 
             f"{odds(alone)}."
         )
     if missing:
-        return f"{text} How many secrets the policy catches is {missing}."
+        text += f" How many secrets the policy catches is {missing}."
     return f"{text} How many it misses was marked by hand." if by_hand else text
 
 

@@ -115,7 +115,8 @@ def is_page_of(shown: Path, certified: dict[str, Any], measurements: Evidence) -
     """Whether a page says what follows from a certificate, with the audits or before there were
     any: who signs vouches for it.
     """
-    pages = (both_pages(certified, tried) for tried in (NOT_TRIED, audited(measurements.gate)))
+    tried = (None, NOT_TRIED, audited(measurements.gate))
+    pages = (both_pages(certified, words) for words in tried)
     said = shown.read_text(encoding="utf-8", errors="replace")
     return any(said == page[shown.suffix] for page in pages)
 

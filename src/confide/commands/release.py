@@ -259,6 +259,7 @@ def assemble(
     spec = parse(CertifySpec, certified["asked"], file=CERTIFICATE)
     again = certificate_of(spec, copies, entries)
     again["code"]["version"] = certified["code"]["version"]
+    again["handed_out"] = {"tried": audited(audits), "against": against}
     if exportable(spec.train.model):
         pretrained = getattr(spec.train.model, "pretrained", None)
         text = card(
@@ -278,7 +279,7 @@ def assemble(
         again |= {"files": entries}
     sealed_again = sealed(again)
     write_json(folder / CERTIFICATE, sealed_again)
-    for suffix, content in both_pages(sealed_again, audited(audits), against).items():
+    for suffix, content in both_pages(sealed_again).items():
         with atomic(folder / f"certificate{suffix}") as temporary:
             temporary.write_text(content)
 

@@ -13,6 +13,7 @@ that (`signing`).
 import os
 import re
 from collections.abc import Iterator
+from importlib.metadata import version
 from os.path import isfile
 from pathlib import Path
 from typing import Any
@@ -90,10 +91,7 @@ def verify(
     statement = attestation or certificate_file.with_name(NAME)
     others = unnamed(certificate_file, certified, files, [*pages, statement])
     if key is None:
-        say(UNSIGNED)
-        if pages:
-            names = ", ".join(page.name for page in pages)
-            say(f"  not checked: {names}, which a signature would cover")
+        say(UNSIGNED, *pages_say(certified, pages))
         if others:
             say(f"  not checked, for the certificate does not name them: {', '.join(others)}")
     else:
@@ -128,6 +126,27 @@ def pages_beside(certificate: Path) -> list[Path]:
     """The pages that say for people what a certificate says."""
     pages = [certificate.with_suffix(ending) for ending in (".md", ".html")]
     return [page for page in pages if page.is_file()]
+
+
+def pages_say(certified: dict[str, Any], pages: list[Path]) -> list[str]:
+    """Whether pages say what a certificate says, in a line, if there are any.
+
+    InputError for one that says something else. What another release of this program wrote it
+    cannot write again.
+    """
+    if not pages:
+        return []
+    names = ", ".join(page.name for page in pages)
+    if certified["code"]["version"] != version("confide"):
+        return [f"  not checked: {names}, which another release wrote"]
+    from confide.report.pages.certificate import both_pages  # which loads templates
+
+    said = both_pages(certified)
+    for page in pages:
+        if page.read_text(encoding="utf-8", errors="replace") != said[page.suffix]:
+            message = "is not the page of this certificate: it was changed, or made by other code"
+            raise InputError(message, file=page)
+    return [f"  checked: {names} say what the certificate says"]
 
 
 def unnamed(
@@ -216,6 +235,8 @@ def checked(
     if not (isinstance(released, str) and RELEASE.fullmatch(released)):
         raise InputError("is no version", file=certificate_file, key="code.version")
     again["code"]["version"] = released
+    if "handed_out" in certified:
+        again["handed_out"] = certified["handed_out"]
     for field, says, holds in differences(certified, again):
         message = f"says {says!r}, but {holds!r} follows from the files"
         raise InputError(message, file=certificate_file, key=field)

@@ -293,6 +293,13 @@ class CertificateFile(File):
     public_constants: dict[str, Any] = {}
 
 
+class HandedOutFile(File):
+    """What a released certificate's pages say beside it: what was tried, what was overruled."""
+
+    tried: str
+    against: list[str]
+
+
 class SealedFile(File):
     """Of a certificate, what it takes to make it again."""
 
@@ -304,6 +311,7 @@ class SealedFile(File):
     run: str
     says: str
     release_note: str | None
+    handed_out: HandedOutFile | None = None  # None: of one that was not released
 
 
 class TextsNamed(File):

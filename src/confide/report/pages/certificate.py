@@ -59,11 +59,13 @@ def letters() -> Iterator[str]:
         yield from (f"{letter}{more}" for letter in ascii_lowercase)
 
 
-def both_pages(
-    certified: Json, tried: str = NOT_TRIED, against: Sequence[str] = ()
-) -> dict[str, str]:
-    """`page` by the ending of its file: in Markdown, and for a browser."""
-    text = page(certified, tried, against)
+def both_pages(certified: Json, tried: str | None = None) -> dict[str, str]:
+    """`page` by the ending of its file: in Markdown, and for a browser.
+
+    tried: where it is not what the certificate itself says, if it was handed out.
+    """
+    said = certified.get("handed_out") or {"tried": NOT_TRIED, "against": []}
+    text = page(certified, said["tried"] if tried is None else tried, said["against"])
     return {".md": text, ".html": as_html(text, f"Certificate of {certified['run']}")}
 
 
