@@ -150,14 +150,30 @@ def test_folders_of_mail(tmp_path: Path) -> None:
     (tmp_path / "boxes").mkdir()
     (tmp_path / "boxes/a.mbox").write_bytes(b"From a\n")
     for name, layout, said in (
-        ("Mail", {"layout": "maildir"}, "a Maildir, as it has cur and new"),
-        ("letters", {}, "a folder of messages, as files begin with their headers"),
+        ("Mail", {"layout": "maildir", "least": 1}, "a Maildir, as it has cur and new"),
+        ("letters", {"least": 1}, "a folder of messages, as files begin with their headers"),
         ("boxes", {"layout": "mbox"}, "a folder of mbox files"),
     ):
         found = recognised(tmp_path / name, Asked())
         expected = {"reader": "mail", "path": str(tmp_path / name)} | layout
         assert found.spec.model_dump(exclude_defaults=True) == expected
         assert found.said.startswith(said)
+
+
+def test_of_mail_most_messages_are_read(tmp_path: Path) -> None:
+    """Customers write once or twice; of those with one message it is in train."""
+    path = tmp_path / "post.mbox"
+    counts = {"ann": 12, "bo": 3, "cy": 3} | {f"one{number}": 1 for number in range(4)}
+    for least, more in ((3, {}), (2, {f"two{number}": 2 for number in range(20)})):
+        lines = [
+            f"From x\nFrom: {name}@x.org\nDate: Mon, 1 Jan 2024 10:00:00\n\nHello {number}\n\n"
+            for name, count in (counts | more).items()
+            for number in range(count)
+        ]
+        path.write_text("".join(lines))
+        found = recognised(path, Asked())
+        assert getattr(found.spec, "least", None) == least
+        assert f"who have {least} messages or more" in found.said
 
 
 def test_a_table_says_which_columns_there_are_and_no_value(tmp_path: Path) -> None:

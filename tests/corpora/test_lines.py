@@ -315,7 +315,12 @@ def test_lines_as_most_are_read_at_once(tmp_path):
 
 def test_other_names_and_types_are_refused_with_what_writes_ours(tmp_path):
     for row, message in (
-        ({"text": "a", "body": "hunter2"}, r"unknown key: .*jq -c '\{text: \.body, author"),
+        ({"body": "hunter2"}, r"unknown key: .*jq -c '\{text: \.body, author"),
+        (
+            {"text": "a", "id": "hunter2"},
+            r"unknown key: .*`jq -c 'del\(\.id\)' FILE` leaves it out",
+        ),
+        ({"text": "a", "my id": "hunter2"}, r"unknown key: .*jq -c '\{text: \.body, author"),
         ({"text": "a", "author": 17}, r"expected a string; `jq -c '\.author \|= tostring'`"),
         ({"text": 17}, r"expected a string$"),
     ):

@@ -40,7 +40,8 @@ HEAD = """# Faults
 
 Read this if a run was killed, started twice, or ran out of disk.
 
-**After a crash:** `make unlock; snakemake`. Training goes on from its last checkpoint, to the same
+**After a crash:** `snakemake -d FOLDER --unlock` (in a clone's own folder `make unlock`), then the
+same command again. Training goes on from its last checkpoint, to the same
 weights and ε, bit for bit. A file that was cut short is refused by name: delete it, and it
 is made anew.
 

@@ -265,3 +265,19 @@ def test_recommend_reads_a_folder_by_the_same_reader(tmp_path):
         and "params.yaml:1: __use_yte__: makes a file a template" in done.stderr
     )
     assert done.stderr.count("\n") == 1 and not Path(tmp_path / "canary").exists()
+
+
+@pytest.mark.slow
+def test_a_locked_folder_says_so_and_how_it_is_unlocked(fresh, tmp_path):
+    """With `--quiet all` Snakemake itself ends without a word."""
+    project = fresh.copy(tmp_path / "project")
+    locks = project.folder / ".snakemake/locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    (locks / "0.output.lock").write_text("data/work/public-turn/points.jsonl\n")
+    asked = ("-c1", "-q", "all", "--", "data/work/public-turn/points.jsonl")
+    said = project.snakemake(*asked, check=False)
+    assert project.status == 1
+    assert f"{project.folder}: is locked" in said
+    assert f"`snakemake -d {project.folder} --unlock` unlocks it" in said
+    project.snakemake("--unlock", "-q", "all")
+    assert not locks.exists() or not list(locks.iterdir())

@@ -4,6 +4,7 @@ It is told by names and first bytes, by the names of columns and by how many wor
 Nothing of a text is said.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from email import message_from_bytes
 from itertools import islice
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import orjson
 
 from confide.corpora.lines import JSON, TABLES, Shard, raw_lines
-from confide.corpora.mail import SEPARATOR, maildirs
+from confide.corpora.mail import LAYOUTS, SEPARATOR, maildirs, samples
 from confide.corpora.table import OPTIONAL
 from confide.corpora.table_files import (
     ARROW,
@@ -39,6 +40,9 @@ from confide.specs import CorpusSpec, LinesSpec, MailSpec, MessagesSpec, TableSp
 from confide.types import SPLITS
 
 SAMPLE = 200  # rows that are looked at
+MESSAGES = 20_000  # of mail that are looked at, to see how many their senders have
+LEASTS = (10, 5, 3, 2, 1)  # messages of a sender, of which the largest number is taken
+MOST_OF = 0.8  # that keeps so much of them
 SEVERAL = 4  # words of a text, in the mean; a name or a code has fewer
 OTHER_DELIMITERS = (";", "\t", "|")  # of files *.csv
 TURNS = "conversations, a message a line that begins with its role"
@@ -110,8 +114,12 @@ def folder(path: Path) -> Input:
 
 
 def mail(path: Path, layout: str, description: str) -> Input:
-    """A reader of mail."""
-    spec = MailSpec.model_validate({"reader": "mail", "path": str(path), "layout": layout})
+    """A reader of mail, which keeps most of the messages."""
+    fields = {"reader": "mail", "path": str(path), "layout": layout}
+    senders = Counter(sample.author for sample in islice(samples(LAYOUTS[layout](path)), MESSAGES))
+    kept = {least: sum(count for count in senders.values() if count >= least) for least in LEASTS}
+    enough = [least for least, count in kept.items() if count >= MOST_OF * senders.total()]
+    spec = MailSpec.model_validate(fields | {"least": enough[0]})
     return Input(
         spec, f"{description}; senders are the authors, who have {spec.least} messages or more"
     )

@@ -26,7 +26,7 @@ from confide.advisor.survey import Corpus, corpus_of, points_of, presets_of
 from confide.advisor.template import as_yaml
 from confide.errors import InputError
 from confide.files.encodings import Encoding
-from confide.files.io import write_text
+from confide.files.io import readable, write_text
 from confide.output.escaping import say, terminal
 from confide.runtime.packaged import program
 from confide.specs import CorpusSpec
@@ -65,6 +65,8 @@ def init(
     encoding: cp1252 or latin-1, of what is neither UTF-8 nor UTF-16.
     labels: of gold spans, with commas between, those that are secret; without it all are.
     """
+    with readable(corpus):
+        corpus.stat()
     folder = output or corpus.parent
     if (target := folder / NAME).exists():
         raise InputError("exists, and is not overwritten; another folder: --output", file=target)

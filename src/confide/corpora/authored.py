@@ -52,7 +52,7 @@ def records(
     if not prolific:
         raise InputError(
             f"no author has so many documents: there are {len(counts)}, "
-            f"the most of one is {max(counts.values())}",
+            f"the most of one is {max(counts.values())}; a smaller `least` keeps them",
             file=place,
             key="least",
             value=least,

@@ -37,6 +37,7 @@ from confide.text.masked import is_masked
 from confide.types import MASK, SPLITS, Record, Span, SplitName
 
 RENAMED = "other names: jq -c '{text: .body, author: .from}' FILE"
+PLAIN_NAME = re.compile(r"[A-Za-z_]\w{0,31}", re.ASCII)  # of a key that jq takes without quotes
 KEYS = frozenset(("text", "doc", "author", "domain", "split", "spans"))
 LISTS = frozenset(("spans", "messages"))  # keys whose values are looked at later
 BOM = b"\xef\xbb\xbf"
@@ -230,6 +231,8 @@ def parsed(line: Line, keys: frozenset[str] = KEYS, body: str = "text") -> Row:
     for key, value in row.items():
         if key not in keys:
             hint = "the reader messages takes it" if key == "messages" else RENAMED
+            if body in row and key != "messages" and PLAIN_NAME.fullmatch(key):
+                hint = f"`jq -c 'del(.{key})' FILE` leaves it out"
             message = f"unknown key: one of {', '.join(sorted(keys))}; {hint}"
             raise line.refused(message, jsons.name_of(key))
         if key in LISTS:

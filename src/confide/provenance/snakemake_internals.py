@@ -14,6 +14,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from confide.output.escaping import warn
+
 # Fields of a record that are read: when its job began and ended, and digests of what the job read.
 FIELDS = ("starttime", "endtime", "input_checksums")
 
@@ -78,6 +80,31 @@ def leave_commands_out(workflow: Any) -> None:
     is_property = isinstance(getattr(Job, "shellcmd", None), property)
     if is_property and not workflow.output_settings.printshellcmds:
         Job.shellcmd = property(lambda job: None)
+
+
+def tell_of_locks(command: str) -> None:
+    """Let a folder that is locked say so in a line, and how it is unlocked.
+
+    command: with which a user unlocks it.
+
+    Reason: with `--quiet all` Snakemake ends without a word. Where it has no such exception any
+    more, nothing changes.
+    """
+    from snakemake import exceptions
+
+    locked = getattr(exceptions, "LockException", None)
+    if locked is None:
+        return
+    usual = locked.__init__
+
+    def begin(error: Any) -> None:
+        usual(error)
+        warn(
+            f"{Path.cwd()}: is locked: another Snakemake works here, or one was killed. Once none "
+            f"of its jobs runs any more, `{command}` unlocks it"
+        )
+
+    locked.__init__ = begin
 
 
 # Files of parameters

@@ -147,12 +147,13 @@ def _content(path: Path, *, closed: bool) -> bytes:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise InputError("is not a file", file=path)
-            if closed and status.st_mode & 0o077:
+            content = file.read(LONGEST + 1)
+            is_public = content.startswith((PEM_PUBLIC, SSH_PUBLIC))  # and to be read by all
+            if closed and status.st_mode & 0o077 and not is_public:
                 mode = f"{status.st_mode & 0o777:04o}"
                 raise InputError(
                     f"can be read by others (mode {mode}): chmod 600, or make a new key", file=path
                 )
-            content = file.read(LONGEST + 1)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
     if len(content) > LONGEST:

@@ -64,7 +64,7 @@ class MailSpec(AuthoredSpec):
     # mbox: `path` is a file, or a folder of files *.mbox; maildir: a folder of cur and new, and of
     # folders of mail that have these
     layout: Literal["messages", "mbox", "maildir"] = "messages"
-    least: Several = 10  # messages of an author
+    least: Natural = 10  # messages of an author; of one with a single message it is in train
 
 
 class RedditSpec(AuthoredSpec):
