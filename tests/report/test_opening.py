@@ -96,6 +96,20 @@ def test_a_secret_that_stands_in_several_texts_is_not_passed_over():
     priced = told("crt")
     assert "a secret that the policy misses in several" in priced["What was protected"]
     assert unpriced not in priced["What is not promised"]
+    frequent = {"name": "group_after_dedup", "epsilon": 174.2301, "delta": 8e-5}
+    for unit, said in (
+        (
+            "all occurrences of one secret that the corpus marks (7 distinct texts)",
+            "(7 distinct texts)",
+        ),
+        ("all occurrences of one secret (chunks: 7 distinct texts)", "(chunks: 7 distinct texts)"),
+    ):
+        claims = [*certificate("r", "crt", 0.0)["claims"][:1], frequent | {"unit": unit}]
+        words = told("crt", claims=claims)["What was protected"]
+        assert words.endswith(f": of the one that stands in most of all {said} ε is 174.3")
+    alone = frequent | {"unit": "all occurrences of one secret (1 distinct texts)"}
+    claims = [*certificate("r", "crt", 0.0)["claims"][:1], alone]
+    assert "most of all" not in told("crt", claims=claims)["What was protected"]
     all_claims = certificate("r", "crt", 0.0)["claims"]
     single = [claim for claim in all_claims if not claim["name"].startswith("group_")]
     assert unpriced in told("crt", claims=single)["What is not promised"]

@@ -38,6 +38,7 @@ from confide.errors import InputError
 from confide.files.io import read_file, read_object
 from confide.methods import UNTOUCHED
 from confide.output.escaping import say
+from confide.output.rounding import rounded_up
 from confide.provenance.terms import read_before, terms
 from confide.report.results import unigram_like
 from confide.report.tables.table import show, table_lines
@@ -446,8 +447,9 @@ def cells(option: Option, wish: Wish) -> list[str]:
     if option.problem is not None:
         return [option.dataset, option.method, f"cannot run: {option.problem}", *["–"] * 6]
     covered = FOR.get(cover(option, wish), "nobody").format(wish.unit)
-    prices = [option.caught, option.missed, option.random, option.record, option.noise]
-    numbers = ["–" if value is None else show(value) for value in prices]
-    spent = "not yet" if option.trained is None else show(option.spent)
+    prices = [option.caught, option.missed, option.random, option.record]
+    numbers = ["–" if value is None else rounded_up(value, 3) for value in prices]
+    numbers.append("–" if option.noise is None else show(option.noise))
+    spent = "not yet" if option.trained is None else rounded_up(option.spent, 3)
     warning = " ⚠ worse than without training" if option.worse else ""
     return [option.dataset, option.method, covered, *numbers, f"{spent}{warning}"]

@@ -31,6 +31,8 @@ NOT_TRIED = (
 MISSED = "secret_missed"  # the claim about a secret that the policy misses, in one text
 NO_BOUND = "How many secrets the policy catches nobody knows; it may miss all of them"
 GROUP = "group_"  # how names of claims about several texts begin
+GROUPS = ("group_after_dedup", "group_before_dedup")  # the first that there is counts
+COUNTED = re.compile(r"\(((?:chunks: )?\d+ [^()]*)\)$")  # in how many, at the end of their units
 UNCOUNTED = (
     "anything of a secret that the policy misses in several texts: the corpus names no secrets, so "
     "nobody counted in how many one stands (confide recommend prices two and ten)"
@@ -141,11 +143,22 @@ def protected(certified: Json, claim: Json | None, epsilon: float) -> str:
             unit
             if WHOLE_PERSON in unit
             else f"{unit}. Somebody who wrote several is protected less, and so is a secret that "
-            "the policy misses in several"
+            f"the policy misses in several{most_frequent(certified)}"
         )
     if finite_claims(certified):
         return f"no {whole(certified)} as a whole, only what lines of this page set a limit for"
     return "nothing"
+
+
+def most_frequent(certified: Json) -> str:
+    """What a secret costs that stands in most texts of all, if it stands in more than one."""
+    claims = {claim["name"]: claim for claim in certified["claims"]}
+    claim = next((claims[name] for name in GROUPS if name in claims), None)
+    counted = None if claim is None else COUNTED.search(claim.get("unit") or "")
+    if claim is None or counted is None or counted[1].startswith("1 "):
+        return ""
+    epsilon = rounded_up(claim["epsilon"])
+    return f": of the one that stands in most of all ({counted[1]}) ε is {epsilon}"
 
 
 def against(certified: Json) -> str:
