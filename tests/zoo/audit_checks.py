@@ -74,6 +74,24 @@ def of_public_records(scores: np.ndarray, coins: np.ndarray) -> str:
         return list(cases(*paths))[1].outcome
 
 
+def of_caught_secrets(scores: np.ndarray, coins: np.ndarray) -> str:
+    """What the gate says of planted secrets of which a tenth is missed, and the rest not read."""
+    claims = [
+        {"name": name, "relation": "replace_one", "epsilon": epsilon, "delta": DELTA}
+        for name, epsilon in (("secret_caught", 0.0), ("secret_missed", CERTIFIED))
+    ]
+    claims.append(claims[1] | {"name": "record_add_or_remove_pld", "relation": "add_or_remove"})
+    sets = {"game": {"sampled": 160, "different": 16, "read": 16}}
+    planted = {"secrets": 160, "sampled": 160, "different": 16, "exposed": 0, "sets": sets}
+    certified = {"run": RUN, "claims": claims, "policy": {"planted": planted}}
+    certified["files"] = {"model": [{"path": "model.safetensors", "sha256": WEIGHTS}]}
+    audit = {"run": RUN, "attack": "game", "weights": WEIGHTS, "inclusion_reason": "not planted"}
+    audit |= {"game_coins": len(coins), "game_relation": "replace_one"}
+    audit["game_attempts"] = [list(one) for one in attempts_of(scores, coins)]
+    found = cases_of(certified, Path("certificate"), measured=audit, audit=Path("audit"))
+    return next(iter(found)).outcome
+
+
 def of_texts(digest: str) -> set[str]:
     """What the gate says of an audit of texts with this digest; texts of c... are certified."""
     model = {"path": "model.safetensors", "sha256": WEIGHTS}
@@ -113,6 +131,9 @@ def the_gate_rings_for_what_is_certified_of_these_weights() -> None:
     assert other.outcome == "of other weights", "an audit of other weights speaks for these"
     assert of_public_records(*seen(8 * CERTIFIED, 0)) == "not audited", (
         "records that were read without noise refute what is certified of others"
+    )
+    assert of_caught_secrets(*seen(0.0, 0)) == "not audited", (
+        "guesses at secrets that the model never read speak for its noise"
     )
     assert of_texts("d" * 64) == {"of other texts"}, "an audit of other texts speaks for these"
 

@@ -39,6 +39,13 @@ FAULTS = [
         ('planted_in(certified["policy"])["exposed"] > 0', "False"),
     ),
     slip(
+        "coins that nobody reads",
+        "Guesses at planted secrets that redaction hid are taken for a test of the noise.",
+        RINGS,
+        "confide.certify.gate:unread",
+        ('return not 0 < coins["secrets"] == coins["sampled"] == coins["read"]', "return False"),
+    ),
+    slip(
         "a curve without its delta",
         "Each pair of a certificate's curve is taken for pure privacy: audits refute what is true.",
         CLOSED,

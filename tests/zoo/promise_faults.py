@@ -39,7 +39,7 @@ FAULTS = [
         "An audit that rings 996 times of 1,000 says that it always does.",
         PRINTED,
         "confide.certify.gate:judged",
-        ("math.floor(100 * chance)", "round(100 * chance)"),
+        ("percent_down(chance)", "f'{chance:.0%}'"),
     ),
     slip(
         "one place in two orders",
