@@ -101,7 +101,8 @@ def flipped(value):
 def test_what_was_certified_is_verified(folder, capsys):
     verify(folder / "certificate.json")
     out = capsys.readouterr().out
-    assert "holds for r/g0.1-s0" in out and "Replacing one turn" in out and "not for release" in out
+    assert "holds for r/g0.1-s0" in out and "not for release" in out
+    assert "What was protected: one turn" in out and "How much could still be found out: " in out
     assert "source.jsonl" not in out and "ledger, model, recall, neighbours, start_ledgers" in out
 
 

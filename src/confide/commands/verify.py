@@ -31,6 +31,7 @@ from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import parse_json, read_file, read_json, sha256
 from confide.output.escaping import say
+from confide.report.pages import opening
 from confide.signing.checked import NAME, UNSIGNED, vouched
 from confide.specs import CertifySpec, SynthesisSpec, TrainSpec, parse
 from confide.specs.files import SealedFile, TextsFile
@@ -80,7 +81,9 @@ def verify(
         say(*verified_texts(certificate_file, folders))
         return
     certified, files, unreachable = checked(certificate_file, folders)
-    say(f"{certificate_file}: holds for {certified['run']}", f"  {certified['says']}")
+    answers = opening.lines(certified, tried="")
+    in_words = [f"  {label}: {words}" for label, words in answers.items() if label != opening.TRIED]
+    say(f"{certificate_file}: holds for {certified['run']}", *in_words)
     if certified["release_note"]:
         say(f"  {certified['release_note']}")
     say(CHECKED)

@@ -21,6 +21,7 @@ POOLED = r",? in a pool that is only trained on with noise"  # how certificates 
 ONE_PLACE = ", one occurrence alone"
 READ_WITH_NOISE = " (where training read it with noise alone)"
 FOUND_OUT = "How much could still be found out"  # the label of the guarantee
+TRIED = "What was tried against it"  # the label of what attacks found
 WHICH = "which of two equally likely ones was there"
 WHETHER = "whether it was there, which is as likely as not,"
 HARDLY = 0.999  # share of right guesses from which a bound rules out next to nothing
@@ -112,7 +113,7 @@ def lines(certified: Json, tried: str) -> dict[str, str]:
         "What was protected": protected(certified, claim, epsilon),
         "Against whom": against(certified),
         FOUND_OUT: f"{sure(certified, claim, epsilon)}{unknown_misses(certified)}",
-        "What was tried against it": tried,
+        TRIED: tried,
         "What is not promised": "; ".join(not_promised(certified)),
     }
 
