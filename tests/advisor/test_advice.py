@@ -9,10 +9,22 @@ from hypothesis import strategies as st
 
 from confide.advisor.advice import COVERS, Option, Policies, Wish, advise, cover, rank
 from confide.certify.facts import COPIES_KEPT
-from confide.commands.recommend import best_unigram, described, trained, unigrams_of, worths
+from confide.commands.recommend import (
+    best_unigram,
+    described,
+    evaluation_of,
+    is_stale,
+    other_settings,
+    trained,
+    unigrams_of,
+    worths,
+)
+from confide.config import jobs
+from confide.config.params import load
 from confide.files.io import write_json
 from confide.report.results import unigram_like
 from confide.report.tables.table import worse_than_unigram
+from tests.project import ROOT
 
 SECRET, RECORD, AUTHOR = (
     Wish(unit, 3.0, 1e-5, "replace_one") for unit in ("secret", "record", "author")
@@ -367,14 +379,35 @@ def test_every_model_of_a_dataset_is_compared_with_the_best_unigram_model_of_it(
         measured = usual | {"ppl_public": 158.0, "ppl_unigram_redacted": guess}
         write_json(folder / "evaluate.json", measured)
         write_json(folder / "certificate.json", {"headline": {"record_epsilon": 3.0}})
-    found = trained(runs[1], None, best_unigram(runs))
+    measured = {run.run: evaluation_of(run) for run in runs}
+    found = trained(runs[1], measured, None, best_unigram(runs, measured))
     assert (found["perplexity"], found["unigram"]) == (158.0, 104.0)
-    (line,) = [line for line in worths(runs) if "unigram of redacted text" in line]
-    assert "104" in line and "206" not in "".join(worths(runs))
-    assert best_unigram([]) is None and worths([]) == []
+    (line,) = [line for line in worths(runs, measured) if "unigram of redacted text" in line]
+    assert "104" in line and "206" not in "".join(worths(runs, measured))
+    assert best_unigram([], {}) is None and worths([], {}) == []
+    assert trained(runs[1], {}, None, best_unigram(runs, measured)) == {}  # of other settings
 
 
 def test_a_policy_that_finds_nothing_is_a_warning():
     assert "WARNING: policy names finds nothing" in described(MEASURED._replace(found=0))
     for found in (1, None):
         assert "WARNING" not in described(MEASURED._replace(found=found))
+
+
+def test_a_model_of_other_settings_does_not_count(tmp_path, monkeypatch):
+    params = load(ROOT / "params.yaml")
+    monkeypatch.chdir(tmp_path)
+    (run, *_) = jobs.of_row(params, "crt")
+    asked = jobs.certification(params, run).model_dump(mode="json")
+    certificate = tmp_path / "results/runs" / run.run / "certificate.json"
+    certificate.parent.mkdir(parents=True)
+    assert not is_stale(params, run)  # it is not trained at all
+    write_json(certificate, {"asked": asked})
+    assert not is_stale(params, run)
+    mixed = params.recipes["mixed"].model_copy(update={"noisy_lr": 0.03})
+    changed = params.model_copy(update={"recipes": params.recipes | {"mixed": mixed}})
+    assert is_stale(changed, run)
+    said, gap = other_settings([run], "snakemake -d mine")
+    assert said.startswith("crt/g0-s0 was made with other settings than params.yaml has")
+    assert "`snakemake -d mine` makes it again" in said and gap == ""
+    assert other_settings([], "snakemake") == []

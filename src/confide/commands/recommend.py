@@ -5,12 +5,14 @@ and rates are read.
 """
 
 import math
+from collections.abc import Mapping
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import orjson
 
 from confide.advisor.advice import (
     UNITS,
@@ -54,6 +56,7 @@ FOR = {
     "if": "every {} where the conservative policy fires",
     "caught": "a secret that the policy catches",
 }
+Measured = Mapping[str, dict[str, Any]]  # of trained runs: what was measured on test text
 QUALITY = (  # what is read of evaluate.json
     "accuracy",
     "accuracy_public",
@@ -106,15 +109,20 @@ def recommend(
         delta = delta if delta is not None else delta_of(params, runs)
         check_ranges(epsilon, delta, 1.0, 1, relation)
         wish = Wish(unit, epsilon, delta, cast(Relation, relation))  # check_ranges knows it
+        stale = [run for run in runs if is_stale(params, run)]
+        measured = {
+            run.run: metrics
+            for run in runs
+            if run not in stale and (metrics := evaluation_of(run)) is not None
+        }
         all_policies = []
         options = []
         for dataset in dict.fromkeys(run.row.dataset for run in runs):
-            policies, prices = look(
-                params, [run for run in runs if run.row.dataset == dataset], wish, call
-            )
+            own = [run for run in runs if run.row.dataset == dataset]
+            policies, prices = look(params, own, measured, wish, call)
             all_policies += policies
             options += prices
-        worth_lines = worths(runs)
+        worth_lines = [*other_settings(stale, call), *worths(runs, measured)]
         advice = advise(options, all_policies, wish)
         time_lines = [] if advice.best is None else time_of(params, runs, advice.best)
     say(*page(all_policies, advice, wish, worth_lines), *time_lines)
@@ -133,7 +141,7 @@ def delta_of(params: Params, runs: list[Run]) -> float:
 
 
 def look(
-    params: Params, runs: list[Run], wish: Wish, call: str
+    params: Params, runs: list[Run], measured: Measured, wish: Wish, call: str
 ) -> tuple[list[Policies], list[Option]]:
     """What was measured of one dataset's policies, and the price of every method on it.
 
@@ -161,10 +169,10 @@ def look(
     asked = [method for method in PRICED if not fill or method in run_by_method]
     options = [price(method, policies.dataset, partition) for method in asked]
     untouched = run_by_method.get(UNTOUCHED)
-    start = None if untouched is None else evaluation_of(untouched)
-    unigram = best_unigram(runs)
+    start = None if untouched is None else measured.get(untouched.run)
+    unigram = best_unigram(runs, measured)
     options = [
-        option._replace(**trained(run_by_method[option.method], start, unigram))
+        option._replace(**trained(run_by_method[option.method], measured, start, unigram))
         if option.method in run_by_method
         else option
         for option in options
@@ -258,7 +266,10 @@ def policies_of(
 
 
 def trained(
-    run: Run, start: dict[str, Any] | None, unigram: dict[str, Any] | None
+    run: Run,
+    measured: Measured,
+    start: dict[str, Any] | None,
+    unigram: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """What was measured of a trained run; nothing where it is not trained yet.
 
@@ -267,7 +278,7 @@ def trained(
     """
     folder = Path("results/runs") / run.run
     certificate = folder / CERTIFICATE
-    metrics = evaluation_of(run)
+    metrics = measured.get(run.run)
     if metrics is None or unigram is None or not certificate.is_file():
         return {}
     epsilon = float(read_object(certificate, "headline")["headline"]["record_epsilon"])
@@ -280,16 +291,33 @@ def trained(
     }
 
 
-def best_unigram(runs: list[Run]) -> dict[str, Any] | None:
+def is_stale(params: Params, run: Run) -> bool:
+    """Whether a run is certified of other settings than params.yaml has for it."""
+    certificate = Path("results/runs") / run.run / CERTIFICATE
+    if not certificate.is_file():
+        return False
+    asked = read_object(certificate, "asked")["asked"]
+    return bool(asked != orjson.loads(jobs.certification(params, run).model_dump_json()))
+
+
+def other_settings(stale: list[Run], call: str) -> list[str]:
+    """A line for each of these runs, and an empty one; none where there are none."""
+    lines = [
+        f"{run.run} was made with other settings than params.yaml has, and does not count here: "
+        f"`{call}` makes it again."
+        for run in stale
+    ]
+    return [*lines, ""] if lines else []
+
+
+def best_unigram(runs: list[Run], measured: Measured) -> dict[str, Any] | None:
     """What was measured of the run, of those on one dataset, whose text has the best unigram model.
 
     Later copies are masked in the text of some: words that stand often then seem rare, and such a
     unigram model is easy to beat. None where nothing was measured yet.
     """
-    measured = [metrics for run in runs if (metrics := evaluation_of(run)) is not None]
-    return min(
-        measured, key=lambda metrics: metrics[unigram_like(metrics)] or math.inf, default=None
-    )
+    there = [measured[run.run] for run in runs if run.run in measured]
+    return min(there, key=lambda metrics: metrics[unigram_like(metrics)] or math.inf, default=None)
 
 
 def evaluation_of(run: Run) -> dict[str, Any] | None:
@@ -306,18 +334,18 @@ def worth(metrics: dict[str, Any]) -> str:
     return f"{guessed}, {metrics['bits_per_character']:.2f} bits per character"
 
 
-def worths(runs: list[Run]) -> list[str]:
+def worths(runs: list[Run], measured: Measured) -> list[str]:
     """A table of what trained models are worth beside what takes no training; maybe no line."""
     rows: dict[tuple[str, str], list[str]] = {}
     for dataset in dict.fromkeys(run.row.dataset for run in runs):
         own = [run for run in runs if run.row.dataset == dataset]
-        unigram = best_unigram(own)
+        unigram = best_unigram(own, measured)
         if unigram is None:
             continue
         for name, cells in unigrams_of(unigram).items():
             rows[dataset, name] = cells
         for run in own:
-            metrics = evaluation_of(run)
+            metrics = measured.get(run.run)
             if metrics is not None:
                 rows[dataset, run.row.method] = numbers_of(metrics)
     if not rows:
