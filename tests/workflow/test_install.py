@@ -268,7 +268,6 @@ def test_a_folder_that_init_made_is_planned_without_a_checkout(installed, tmp_pa
 SMALL = {
     "embedding: 64, hidden: 64": "embedding: 16, hidden: 16",
     "epochs: 6": "epochs: 1",
-    "attacks: [exposure, game, updates]": "attacks: [exposure, game]",
 }
 
 

@@ -114,7 +114,7 @@ def test_a_cluster_plans_the_same_jobs_and_each_attempt_asks_for_more(fresh):
     pytest.importorskip("snakemake_executor_plugin_slurm")
     first = asked_on_slurm(fresh, 1)
     second = asked_on_slurm(fresh, 2)
-    assert len(first) == 69 and second == [(2 * memory, 2 * runtime) for memory, runtime in first]
+    assert len(first) == 70 and second == [(2 * memory, 2 * runtime) for memory, runtime in first]
 
 
 @pytest.mark.nightly

@@ -95,7 +95,7 @@ def test_the_card_says_what_is_claimed(trained: Project) -> None:
         "## Limits",
         "# Certificate of",
         "What was protected",
-        "| game | stands |",
+        "| game | not audited |",
     ):
         assert part in text, part
     assert str(trained.folder) not in card

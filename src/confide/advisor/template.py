@@ -54,8 +54,8 @@ datasets: # point: what one update reads and noise hides, a turn (line), sentenc
 (whole text) or window of words
   mine: &text { corpus: mine, point: $point, canaries: planted, policy: $policy, conservative: \
 $conservative, tokenizer: words$labels }
-  # made-up values in place of masks, which no noise needs: of English; `fill: public` takes those of \
-the public text, in its language
+  # made-up values in place of masks, English ones, which no noise needs; `fill: public` takes \
+those of the public text, in its language
   mine_filled: { <<: *text, fill: true, review: null } # a review is of one dataset
   public: { corpus: public, public: true, point: $point, policy: $policy, conservative: \
 $conservative, tokenizer: words }
