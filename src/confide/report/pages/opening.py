@@ -147,7 +147,7 @@ def protected(certified: Json, claim: Json | None, epsilon: float) -> str:
             f"the policy misses in several{most_frequent(certified)}"
         )
     if finite_claims(certified):
-        return f"no {whole(certified)} as a whole, only what lines of this page set a limit for"
+        return f"no {whole(certified)} as a whole, only what its certificate sets a limit for"
     return "nothing"
 
 
@@ -188,10 +188,10 @@ def sure(certified: Json, claim: Json | None, epsilon: float) -> str:
         delta = float(claim.get("delta", certified["headline"]["delta"]))
         if is_exact(certified, claim):
             delta = 0.0
-        return f"{in_words(epsilon, delta)}. This holds on the conditions on this page"
+        return f"{in_words(epsilon, delta)}. This holds on the conditions of the certificate"
     if finite_claims(certified):
         unit = whole(certified)
-        limited = "only of what lines of this page set a limit for"
+        limited = "only of what its certificate sets a limit for"
         return f"nothing is guaranteed of a whole {unit} (ε = ∞), {limited}"
     return in_words(epsilon, 0.0)
 
