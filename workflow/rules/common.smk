@@ -40,8 +40,8 @@ from confide.runtime import afterwards, failures
 from confide.specs import FetchSpec, PackageSpec
 
 snakemake_internals.look_at_functions_once()
-RUN = "snakemake" if CHECKED_OUT else "confide run"
-snakemake_internals.tell_of_locks(f"{RUN} -d {shlex.quote(os.getcwd())} --unlock")
+PROGRAM = "snakemake" if CHECKED_OUT else "confide run"
+snakemake_internals.tell_of_locks(f"{PROGRAM} -d {shlex.quote(os.getcwd())} --unlock")
 failures.tell_of_full_logs_in_a_line()
 
 

@@ -48,15 +48,6 @@ SETS = {
     "gradients": ("replacement", "inclusion"),
     TEXT_AUDIT: ("texts_game", "texts_inclusion", "probed_game", "probed_inclusion"),
 }
-# of which planted secrets a set of coins is
-SECRETS_OF = {
-    "game": "game",
-    "texts_game": "game",
-    "probed_game": "game",
-    "inclusion": "inclusion",
-    "texts_inclusion": "inclusion",
-    "probed_inclusion": "inclusion",
-}
 CANARIES = "canaries"  # the comparison of an audit of texts that is of planted numbers, not coins
 BY_TEXTS = (*SETS[TEXT_AUDIT], CANARIES)
 KINDS = ("texts", "hot", "prompted")  # of texts in which planted numbers are looked for
@@ -293,8 +284,9 @@ def coins_in(policy: JsonObject, name: str) -> dict[str, int]:
     `sampled`.
     """
     planted = planted_in(policy)
+    planted_set = name.rpartition("_")[2]  # of texts_game it is game
     sets = policy["planted"].get("sets") if isinstance(policy.get("planted"), dict) else None
-    counts = sets.get(SECRETS_OF[name]) if isinstance(sets, dict) else None
+    counts = sets.get(planted_set) if isinstance(sets, dict) else None
     if not isinstance(counts, dict):
         return planted | {"read": 0}
     names = ("sampled", "different", "read")

@@ -19,7 +19,7 @@ from confide.errors import Failure, InputError
 from confide.files.io import atomic, sha256, write_json
 from confide.output.escaping import say
 from confide.report.pages.certificate import both_pages
-from confide.report.pages.opening import NOT_TRIED, audited
+from confide.report.pages.opening import audited
 from confide.signing.checked import REPEATED
 from confide.signing.envelope import signed
 from confide.signing.evidence import Evidence, evidence
@@ -115,8 +115,7 @@ def is_page_of(shown: Path, certified: dict[str, Any], measurements: Evidence) -
     """Whether a page says what follows from a certificate, with the audits or before there were
     any: who signs vouches for it.
     """
-    tried = (None, NOT_TRIED, audited(measurements.gate))
-    pages = (both_pages(certified, words) for words in tried)
+    pages = (both_pages(certified, tried) for tried in (None, audited(measurements.gate)))
     said = shown.read_text(encoding="utf-8", errors="replace")
     return any(said == page[shown.suffix] for page in pages)
 

@@ -134,13 +134,12 @@ def texts(
     """
     source = torch.Generator().manual_seed(seed)
     stop = ending(tokenizer)
-    number = 0
     for start in range(0, len(prompts), TOGETHER):
         part = prompts[start : start + TOGETHER]
         numbers = uniforms(len(part), 1, spec, source)
         encoded = [tokenizer.encode(prompt) for prompt in part]
         continuations = continued(model, encoded, numbers, spec, stop)
-        for prompt, (text,) in zip(part, continuations, strict=True):
-            number += 1
+        pairs = zip(part, continuations, strict=True)
+        for number, (prompt, (text,)) in enumerate(pairs, start + 1):
             doc = f"generated-text-{number}"
             yield {"doc": doc, "prompt": prompt, "text": text.text, "stopped": text.stopped}

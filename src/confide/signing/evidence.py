@@ -125,11 +125,12 @@ def take_refutations(collected: Evidence, run: str, certificate: Path, study: Pa
     Of one that does not name its weights nobody knows whether it is of this model.
     """
     told = {(row["audit"], row["outcome"]) for row in collected.gate}
-    named = [path for path, value in audits_of(run, study) if value.get("weights") is not None]
-    for path in named:
+    for path, value in audits_of(run, study):
+        if value.get("weights") is None:
+            continue
         for case in cases(certificate, path):
-            spoken = case.outcome in (REFUTED, INCONCLUSIVE)
-            if spoken and (case.audit, case.outcome) not in told:
+            speaks_against = case.outcome in (REFUTED, INCONCLUSIVE)
+            if speaks_against and (case.audit, case.outcome) not in told:
                 said = f"{case.audit} {case.outcome}: {case.says}"
                 collected.against.append(f"results/runs/{run}/{path.name}: {said}")
 

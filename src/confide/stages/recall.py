@@ -58,7 +58,6 @@ from confide.text.secret_strings import (
 )
 from confide.types import MASK
 
-FINDS_NOTHING = "the policy finds nothing, so that redaction changes nothing in the"
 NO_GOLD = (
     "the corpus names no secrets, so nobody can say what the policy misses: its rates are unknown"
 )
@@ -118,13 +117,12 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
     measured_on = {"terms": terms(spec.text, spec.redact), "reads": list(read_before(spec.reads))}
     measurement = summary(count, unique, strings.most(threads), spec.confidence)
     write_json(output, measured_on | measurement)
-    if not count.spans.total() and points_read(count):
-        warn(f"recall: warning: {FINDS_NOTHING} {points_read(count):,} training points")
-
-
-def points_read(count: Count) -> int:
-    """How many training points were looked at."""
-    return count.points["public"] + count.points["private"]
+    looked_at = count.points["public"] + count.points["private"]
+    if looked_at and not count.spans.total():
+        warn(
+            "recall: warning: the policy finds nothing, so that redaction changes nothing in the "
+            f"{looked_at:,} training points"
+        )
 
 
 def count_into(
