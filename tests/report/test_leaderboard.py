@@ -11,9 +11,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from leaders import TOKENS, board, certificate, panels_of, ranked, write
+from leaders import RECORDS, TOKENS, board, certificate, panels_of, ranked, write
 from scipy.stats import ttest_rel
 
+from confide.certify.facts import DEALT, HIDDEN_TOO, LENGTHS, NAMED, POISSON
 from confide.errors import InputError
 from confide.files.io import write_json
 from confide.report.leaderboard import page
@@ -134,13 +135,29 @@ def test_a_claim_names_what_it_rests_on():
         == "the policy finds it, and the same around it when it is masked"
     )
     assert rests("jft", MISSED, False) == rests("crt", RECORD, False) == "nothing is claimed"
-    assert "second policy notices it (not so: 1 % of the worst kind, at most 5 %)" in rests(
-        "crt", MISSED, False
-    )
+    both = "(both miss 1 %, at most 5 %, of all secrets of the worst kind)"
+    assert f"second policy notices it {both}" in rests("crt", MISSED, False)
     words = rests("jft", MISSED, True, dedup=True)
-    assert "the cover hides it whole (not so: 0 % of the worst kind, at most 3 %)" in words
+    fails = "(not so for 0 %, at most 3 %, of all secrets of the worst kind)"
+    assert f"the cover hides it whole {fails}" in words
     assert "all copies of its text are meant (of one alone: ε ∞)" in words
     assert "number of tokens is public" in rests("selective", CAUGHT, True)
+
+
+def test_no_condition_of_a_certificate_is_left_out():
+    """Whichever: what a leaderboard has no words for stands as it is."""
+    condition = f"{POISSON}; {LENGTHS}; {HIDDEN_TOO}; something new; {DEALT}; {NAMED}"
+    changed = {
+        "condition": condition,
+        "unit": RECORDS.replace("turn of a dialogue", "chunk of 9 tokens"),
+    }
+    for cell, name, before in (
+        (MISSED, "secret_missed", ""),
+        (RECORD, "record_replace_one_pld", "a record is one chunk of 9 tokens; "),
+    ):
+        result = made("dpsgd", 3.0, **{name: changed})
+        rests = claimed(result, cell, covered=False, delta=DELTA).rests
+        assert rests == f"{before}{LENGTHS}; {HIDDEN_TOO}; something new; {NAMED}"
 
 
 @pytest.mark.parametrize("method", ["dpsgd", "untouched"])
@@ -235,6 +252,7 @@ def test_the_start_is_on_no_side_and_whoever_takes_more_is_named():
         row("dpsgd", "dpsgd", 0.9, [2.5, 2.6]),
         row("crt", "crt", 0.9, [2.1, 2.1], dedup=True),
         row("cover", "selective", 0.9, [2.3, 2.3], covered=True, dedup=True),
+        row("start_behind_cover", "untouched", 0.0, [1.0], covered=True),
     ]
     board_of_one = board(["one"], epsilons=[1.0])
     found = {
@@ -246,7 +264,7 @@ def test_the_start_is_on_no_side_and_whoever_takes_more_is_named():
     said = page.start(list(found.values()))
     assert "2.200 bits per character" in said
     assert "DP-SGD by all tokens (record, ε 1)" in said and "CRT" not in said
-    without = cells(board_of_one, {"study0": rows[1:]})
+    without = cells(board_of_one, {"study0": rows[1:-1]})
     assert page.start(without) == "" and not any(cell.behind for cell in without)
 
 

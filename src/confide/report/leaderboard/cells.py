@@ -98,7 +98,7 @@ def compare(
     """One cell, before the number of tests is known."""
     stand = standing(rows, secret, epsilon)
     papers = [row for row in stand if not row.is_ours and not row.is_start]
-    ours = [row for row in stand if row.is_ours]
+    ours = [row for row in stand if row.is_ours and not row.is_start]
     best_paper = best(papers, tokens)
     best_own = best(ours, tokens)
     cell = Cell(

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from confide.certify.facts import (
-    COPIES_FOUND,
-    COPIES_KEPT,
-    CUT_KEPT,
-    MARKS_KEPT,
-    NEIGHBOURS,
+    CONSERVATIVE,
+    DEALT,
+    POISSON,
+    POISSON_AUTHORS,
+    STABLE,
     TOKENS,
+    UNITS,
+    UNITS_OF_ANY,
 )
 from confide.certify.gate import (
     BY_TEXTS,
@@ -43,8 +45,10 @@ BY_BOTH = "secret_missed_by_both"
 RELATION = "replace_one"
 OUT = (REFUTED, OTHER_WEIGHTS)  # outcomes of an audit after which a run stands nowhere
 NOTHING = "nothing is claimed"
-# conditions of certificates
-NAMED_HERE = (MARKS_KEPT, COPIES_KEPT, COPIES_FOUND, CUT_KEPT, NEIGHBOURS)
+BATCHES = {part for words in (POISSON, DEALT, POISSON_AUTHORS) for part in words.split("; ")}
+POINTS = {*UNITS_OF_ANY.values(), *(unit for units in UNITS.values() for unit in units.values())}
+# conditions of certificates that are said in other words, or of batches and sizes of pools
+REWORDED = {CONSERVATIVE, STABLE, *BATCHES}
 NOTHING_TO_AUDIT = "nothing finite to audit"
 # of several outcomes of a run the first that it has says most
 OUTCOMES = (REFUTED, OTHER_WEIGHTS, INCONCLUSIVE, NOT_AUDITED, STANDS)
@@ -121,23 +125,31 @@ def _rests(result: Result, cell: str, claim: Json, covered: bool) -> str:
     """In words, what a claim takes for granted beyond random batches and sizes of pools.
 
     All that its certificate names is there: in other words, or as it stands.
+
+    How often a policy fails is of all secrets: of those alone that another policy misses it may
+    be far more.
     """
     policy = result.certificate.get("policy", {})
     conditions = claim.get("condition", "").split("; ")
-    named = [condition for condition in NAMED_HERE if condition in conditions]
+    named = [words for words in conditions if words and words not in REWORDED]
     grounds = []
     if cell == RECORD:
+        record, _, _ = claim["unit"].partition(" in a pool ")
+        if record not in POINTS:
+            grounds.append(f"a record is {record}")
         grounds += named
     else:
         if covered:
-            grounds.append(f"the cover hides it whole{_failing(policy, 'gamma')}")
+            failing = _failing(policy, "gamma", "not so for")
+            grounds.append(f"the cover hides it whole{failing}")
         elif cell == CAUGHT:
             missed = _claim(result, "secret_missed")
             if missed and not _claim(result, BY_BOTH) and _at_most(missed, claim):
                 return _rests(result, MISSED, missed, covered)
             grounds.append("the policy finds it, and the same around it when it is masked")
         elif _claim(result, BY_BOTH):
-            grounds.append(f"the second policy notices it{_failing(policy, 'delta2')}")
+            failing = _failing(policy, "delta2", "both miss")
+            grounds.append(f"the second policy notices it{failing}")
         grounds += named
         if claim.get("unit") == TOKENS:
             grounds.append("its number of tokens is public")
@@ -148,14 +160,14 @@ def _rests(result: Result, cell: str, claim: Json, covered: bool) -> str:
     return "; ".join(grounds) or "nothing more"
 
 
-def _failing(policy: Json, rate: str) -> str:
+def _failing(policy: Json, rate: str, words: str) -> str:
     """How often that was measured not to hold, and at most: of the kind that fares worst."""
     value = policy.get(rate)
     upper = policy.get(f"{rate}_upper")
     if upper is None:
         return " (how often is unknown)"
-    measured = "" if value is None else f"{_percent(value)} of the worst kind, "
-    return f" (not so: {measured}at most {_percent(upper)})"
+    measured = "" if value is None else f"{_percent(value)}, "
+    return f" ({words} {measured}at most {_percent(upper)}, of all secrets of the worst kind)"
 
 
 def _percent(share: float) -> str:
