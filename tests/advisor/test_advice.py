@@ -137,7 +137,7 @@ def test_a_bound_that_allows_all_secrets_to_be_missed_is_no_bound():
     useless = MEASURED._replace(gamma=None, gamma_upper=1.0)
     found = advise([CRT._replace(random=3.0), REDACTED], [useless], SECRET)
     assert found.best.method == "crt"
-    assert any("texts read, for a bound. Count on" in reason for reason in found.reasons)
+    assert any("for a bound below all. Count on" in reason for reason in found.reasons)
     found = advise([REDACTED, NOTHING], [useless], SECRET)
     assert found.best is None and "too few secrets were tested" in found.reasons[0]
     assert advise([REDACTED, NOTHING], [MEASURED], SECRET).best == REDACTED

@@ -21,9 +21,9 @@ from certified import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide.certify.rounding import count_up, rate_up
+from confide.certify.rounding import HIGH, count_up, rate_up
 from confide.cli import main
-from confide.commands.release import RELEASED, release, unknown_since
+from confide.commands.release import RELEASED, own_objections, release, unknown_since
 from confide.commands.verify import verify
 from confide.dp.accounting.bounds import clopper_pearson
 from confide.dp.ledger import Ledger
@@ -233,9 +233,25 @@ def test_a_bound_that_allows_every_secret_to_be_missed_is_none(study, tmp_path):
             noise_seed=None,
         )
         says = read_json(tmp_path / "certificate.json")["says"]
-        assert "is unknown: too few secrets were tested for a bound." in says
+        assert "is unknown: too few secrets were tested or texts read, or too many" in says
         with pytest.raises(Failure, match=r"misses is unknown: too few secrets were tested"):
             release(tmp_path / "certificate.json", study=study, output=tmp_path / "out")
+    certified(tmp_path, "crt", measured=empty | {"gamma": 1.0}, noise_seed=None)
+    says = read_json(tmp_path / "certificate.json")["says"]
+    assert "is unknown: of a label it missed all that were tested, or there was none" in says
+
+
+def test_a_release_holds_whatever_its_rounded_certificate_says(study, tmp_path):
+    """Rounding outward makes no bound vanish that the certificate of the run has."""
+    for bound in (0.77, 0.96, 0.995):
+        certified(tmp_path, "crt", measured={"gamma_upper": bound}, noise_seed=None)
+        out = tmp_path / f"out{bound}"
+        if bound > max(HIGH):
+            with pytest.raises(Failure, match="how many secrets the policy misses is unknown"):
+                release(tmp_path / "certificate.json", study=study, output=out)
+        else:
+            release(tmp_path / "certificate.json", study=study, output=out)
+            assert own_objections(read_json(out / "certificate.json")) == []
 
 
 def test_a_review_that_bounds_nothing_is_not_asked_for_again_as_it_was(study, tmp_path):
@@ -252,7 +268,8 @@ def test_a_review_that_bounds_nothing_is_not_asked_for_again_as_it_was(study, tm
 def test_the_grid_is_outward_coarse_and_in_order(one, other):
     assert one <= rate_up(one) <= min(1, 1.67 * one) and rate_up(rate_up(one)) == rate_up(one)
     assert (rate_up(one) <= rate_up(other)) or one > other
-    assert f"{rate_up(one):e}".split("e")[0].rstrip("0") in ("1.", "1.5", "2.", "3.", "5.", "7.")
+    leading = f"{rate_up(one):e}".split("e")[0].rstrip("0")
+    assert leading in ("1.", "1.5", "2.", "3.", "5.", "7.") or rate_up(one) in HIGH
 
 
 def test_few_secrets_stand_at_a_step():

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from confide.certify.facts import COPIES_KEPT, UNKNOWN
+from confide.certify.facts import COPIES_KEPT, no_bound
 from confide.dp.accounting.curves import Relation
 from confide.output.rounding import rounded_up
 
@@ -20,7 +20,6 @@ Unit = Literal["secret", "record", "author"]
 Cover = Literal["all", "if", "caught", "none"]
 UNITS: tuple[Unit, ...] = ("secret", "record", "author")
 COVERS: tuple[Cover, ...] = ("all", "if", "caught", "none")  # from most to least
-NO_BOUND = "unknown: too few secrets were tested, or texts read, for a bound"
 OFTEN = 0.1  # share of the secrets of a label from which on a policy is to be mended
 MEND = (
     "mend the policy first: {policy} misses {share:.0%} of the secrets that it finds worst; add "
@@ -66,11 +65,9 @@ class Policies(NamedTuple):
     found: int | None = None  # spans of training text; None: not counted
 
     @property
-    def unknown(self) -> str | None:
-        """Why nobody can say how many secrets the policy misses; None where a bound is known."""
-        if self.gamma_upper is None:
-            return UNKNOWN
-        return NO_BOUND if self.gamma_upper >= 1 else None
+    def unknown(self) -> str:
+        """Why nobody can say how many secrets the policy misses; nothing where a bound is known."""
+        return no_bound(self.gamma, self.gamma_upper)
 
     @property
     def of_which(self) -> str:
@@ -193,7 +190,7 @@ def advise(options: Sequence[Option], policies: Sequence[Policies], wish: Wish) 
     def policies_of(option: Option) -> Policies:
         return next(each for each in policies if each.dataset == option.dataset)
 
-    if covered == "caught" and (why_unknown := policies_of(ranked[0]).unknown) is not None:
+    if covered == "caught" and (why_unknown := policies_of(ranked[0]).unknown):
         nothing = "nothing here covers more than secrets that the policy catches"
         unknown = f"{nothing}, and how many it catches is {why_unknown}"
         return Advice(ranked, None, [unknown, *obstacles(ranked)])
@@ -287,18 +284,16 @@ def why(best: Option, covered: Cover, policies: Policies, wish: Wish) -> list[st
         lines.append(f"that is of masking it in all copies of its text; {alone}")
     lines += repeated(best)
     if covered == "if":
-        fails = "how often it does not is unknown"
+        fails = "how often both miss one is unknown"
         if policies.delta2_upper is not None:
-            fails = (
-                f"it does not for at most {at_most(policies.delta2_upper)} of {policies.of_which}"
-            )
+            fails = f"both miss at most {at_most(policies.delta2_upper)} of {policies.of_which}"
         where = f"the conservative policy {policies.conservative} fires on every point"
         remedy = "the policy `everything` in its place removes this condition"
         lines.append(f"only if {where} of a missed secret: {fails}; {remedy}")
     if best.copies:
         other = "of a text in which neither policy finds anything each copy counts"
         lines.append(f"a missed one counts once in all copies of its text; {other}")
-    if policies.unknown is not None:
+    if policies.unknown:
         unknown = f"the share that the policy misses is {policies.unknown}"
         remedy = "`confide review` bounds it, and `confide release` refuses without"
         lines.append(f"{unknown}. Count on what holds for a missed one; {remedy}")
@@ -321,7 +316,7 @@ def at_most(share: float | None) -> str:
 
 def missing(policies: Policies) -> str:
     """What is not certified of secrets that the policy misses."""
-    if policies.unknown is not None:
+    if policies.unknown:
         unknown = f"and how many these are is {policies.unknown}"
         return f"one that it misses has epsilon = infinity, {unknown}"
     share = f"at most {at_most(policies.gamma_upper)} of {policies.of_which}"

@@ -21,8 +21,8 @@ UNITS_OF_ANY = {"sentence": "one sentence", "window": "one window of consecutive
 CONSERVATIVE = "conditional on pi_c catching every miss of pi"
 STABLE = (
     "pi hides all of the secret, and masking it changes nothing else that pi or pi_c finds "
-    "(so it is with policies that judge a span by itself, and with covers, if no pattern runs out "
-    "of time)"
+    "(so it is where the secret is all of a span and the policies judge each span by itself, and "
+    "with covers, if no pattern runs out of time)"
 )
 POISSON = "Poisson batches normalised by their public expected size; sizes of the pools are public"
 DEALT = (
@@ -45,7 +45,10 @@ COPIES_FOUND = (
 CUT_KEPT = "its text is cut into points at the same places when the secret is masked"
 ONE_ALONE = "one occurrence alone is masked, and a later copy of its text is then read in its place"
 UNKNOWN = "unknown: the corpus names no secrets, so nobody can say what the policy misses"
-TOO_FEW = "unknown: too few secrets were tested for a bound"
+TOO_FEW = (
+    "unknown: too few secrets were tested or texts read, or too many missed, for a bound below all"
+)
+ALL_MISSED = "unknown: of a label it missed all that were tested, or there was none to test"
 LENGTHS = (
     "what takes its place has as many tokens in each text that training reads, as it is or with "
     "masks, public numbers, and the same domain: "
@@ -218,9 +221,7 @@ class Facts:
     @property
     def missing(self) -> str:
         """Why nobody can say how many secrets the policy misses; nothing where somebody can."""
-        if self.gamma_upper is None:
-            return UNKNOWN
-        return TOO_FEW if self.gamma_upper >= 1 else ""
+        return no_bound(self.gamma, self.gamma_upper)
 
     @property
     def rests_on(self) -> str:
@@ -258,6 +259,15 @@ class Facts:
     def conservative_condition(self) -> list[str]:
         """The condition on the conservative policy, where claims rest on it."""
         return [CONSERVATIVE] if self.conditional else []
+
+
+def no_bound(gamma: float | None, gamma_upper: float | None) -> str:
+    """Why no bound says how many secrets the policy misses; nothing where one does."""
+    if gamma_upper is None:
+        return UNKNOWN
+    if gamma_upper < 1:
+        return ""
+    return ALL_MISSED if gamma == 1 else TOO_FEW
 
 
 def quoted(labels: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from confide.certify.review import RATES
 from confide.files.jsons import JsonObject
 
 STEPS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)  # of every power of ten
+HIGH = (0.8, 0.9, 0.95, 0.99)  # of rates alone: 1 bounds nothing
 NOTE = "bounds alone, rounded up to a public grid; exact counts stay where the text is"
 OFTEN = (
     "multiplicity",
@@ -26,8 +27,8 @@ def rate_up(value: float | None) -> float | None:
     if value is None or value == 0:
         return value
     power = math.floor(math.log10(value)) - 1
-    grid = (float(f"{step:g}e{exponent}") for exponent in (power, power + 1) for step in STEPS)
-    return min(1.0, min(rate for rate in grid if rate >= value))
+    grid = [float(f"{step:g}e{exponent}") for exponent in (power, power + 1) for step in STEPS]
+    return min(1.0, min(rate for rate in (*grid, *HIGH) if rate >= value))
 
 
 def count_up(value: int | None) -> int | None:

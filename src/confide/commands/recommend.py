@@ -16,7 +16,6 @@ import orjson
 
 from confide.advisor.advice import (
     UNITS,
-    UNKNOWN,
     Advice,
     Option,
     Policies,
@@ -429,9 +428,9 @@ def described(policies: Policies) -> str:
     if policies.found == 0:
         head += f". WARNING: policy {policies.policy} finds nothing in this text: does it fit it?"
     if policies.gamma_upper is None:
-        return f"{head}. What the policies miss is {UNKNOWN}."
+        return f"{head}. What the policies miss is {policies.unknown}."
     label = plain(policies.label or "of one label")
-    if policies.unknown is not None:
+    if policies.unknown:
         return f"{head}. How many secrets the policy misses is {policies.unknown} (worst: {label})."
     if policies.gamma is None:
         bound = f"{at_most(policies.gamma_upper)} of {policies.of_which}"

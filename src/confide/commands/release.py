@@ -16,8 +16,8 @@ from typing import Any
 
 from confide.certify.certificate import certificate as certificate_of
 from confide.certify.certificate import sealed
-from confide.certify.facts import CONSERVATIVE, TOO_FEW, UNKNOWN
-from confide.certify.rounding import ROUNDED
+from confide.certify.facts import CONSERVATIVE, UNKNOWN, no_bound
+from confide.certify.rounding import ROUNDED, rate_up
 from confide.certify.texts import certificate_of_texts, check_reads_redacted, header
 from confide.commands.verify import (
     ADAPTER,
@@ -209,7 +209,7 @@ def unknown(certified: dict[str, Any]) -> list[str]:
 
     They may rest on what both catch, or promise more of what one catches than of what it misses.
     """
-    bound = certified["policy"]["gamma_upper"]
+    bound = rate_up(certified["policy"]["gamma_upper"])  # as the release has it
     if bound is not None and bound < 1:  # a bound of 1 says nothing
         return []
     epsilons = {claim["name"]: claim["epsilon"] for claim in certified["claims"]}
@@ -230,7 +230,7 @@ def unknown_since(certified: dict[str, Any]) -> str:
         )
         return f"unknown: {few}; {review} with more (--size), or with --most, may find one"
     if certified["policy"]["gamma_upper"] is not None:
-        return TOO_FEW
+        return no_bound(certified["policy"]["gamma"], 1.0)
     return f"{UNKNOWN}; {review} finds a bound"
 
 

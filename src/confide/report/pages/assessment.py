@@ -221,7 +221,7 @@ def preparation(result: Result) -> str | None:
     bound = policy.get("gamma_upper")
     share = "unknown" if bound is None else f"at most {rounded_up(bound)}"
     if bound is not None and bound >= 1:
-        share = "nobody knows; it may miss all of them"
+        share = "perhaps all, as no smaller bound is known"
     copies = "later copies of a text are masked" if policy.get("dedup") else "copies stay"
     if not any("redacted" in kind for kind in updates):
         words = "Nothing was masked: training read the original text, with all its secrets"

@@ -30,7 +30,7 @@ NOT_TRIED = (
     "is on the assessment page of each study of this model"
 )
 MISSED = "secret_missed"  # the claim about a secret that the policy misses, in one text
-NO_BOUND = "How many secrets the policy catches nobody knows; it may miss all of them"
+NO_BOUND = "The policy may miss all secrets: no smaller bound is known"
 GROUP = "group_"  # how names of claims about several texts begin
 GROUPS = ("group_after_dedup", "group_before_dedup")  # the first that there is counts
 COUNTED = re.compile(r"\(((?:chunks: )?\d+ [^()]*)\)$")  # in how many, at the end of their units
