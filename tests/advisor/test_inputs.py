@@ -15,6 +15,7 @@ import yaml
 from confide.advisor.inputs import Asked, recognised
 from confide.cli import main
 from confide.config.params import load
+from confide.corpora import READERS
 from confide.errors import InputError
 
 SECRET = "Zebulon Quackenbush"
@@ -106,14 +107,15 @@ INPUTS: dict[str, tuple[Any, dict[str, Any], str]] = {
         as_csv,
         {"reader": "table", "text": "body", "author": "author", "delimiter": ";"},
         "a table, .csv: text from body (the only column of several words), author from author; "
-        "not read: id (--secrets COLUMNS: what is secret in the text of its row)\n",
+        "not read: id (--doc COLUMN: which rows are one conversation; "
+        "--secrets COLUMNS: what is secret in the text of its row)\n",
     ),
     "a.tsv": (as_csv, {"reader": "table", "text": "body", "author": "author"}, "a table, .tsv"),
     "a.parquet": (
         as_parquet,
         {"reader": "table", "split": "split"},
         "a table, .parquet: text from text (by its name), split from split; "
-        "not read: score (--author COLUMN: who wrote; --secrets COLUMNS: ",
+        "not read: score (--doc COLUMN: which rows are one conversation; --author COLUMN: who ",
     ),
     "chats": (as_chat_dataset, {"reader": "messages"}, "a folder that datasets saved, column mess"),
     "a.mbox": (
@@ -149,10 +151,13 @@ def test_folders_of_mail(tmp_path: Path) -> None:
     as_letters(tmp_path / "letters")
     (tmp_path / "boxes").mkdir()
     (tmp_path / "boxes/a.mbox").write_bytes(b"From a\n")
+    (tmp_path / "profile").mkdir()
+    (tmp_path / "profile/Inbox").write_bytes(b"From a\n")
     for name, layout, said in (
         ("Mail", {"layout": "maildir", "least": 1}, "a Maildir, as it has cur and new"),
         ("letters", {"least": 1}, "a folder of messages, as files begin with their headers"),
         ("boxes", {"layout": "mbox"}, "a folder of mbox files"),
+        ("profile", {"layout": "mbox"}, "a folder of mbox files"),
     ):
         found = recognised(tmp_path / name, Asked())
         expected = {"reader": "mail", "path": str(tmp_path / name)} | layout
@@ -240,12 +245,33 @@ def test_columns_of_secrets_are_named_by_the_user(
     assert "--secrets = 'post': there is no such column" in capsys.readouterr().err
     assert main(["init", str(path), "--secrets", "customer, mail"]) == 0
     shown = capsys.readouterr().out
-    assert "secrets from customer, mail; not read: id (--author" in shown and "customer " in shown
+    counted = "customer (in 200 of 200 rows), mail (in none of 200 rows)"
+    assert f"secrets from {counted}; not read: id (--doc" in shown and "customer " in shown
     corpus = yaml.safe_load((tmp_path / "params.yaml").read_text())["corpora"]["mine"]
     assert corpus == {"reader": "table", "path": "chats.csv", "secrets": ["customer", "mail"]}
     (tmp_path / "note.txt").write_text("no table\n")
     with pytest.raises(InputError, match="--secrets = 'a': is no table"):
         recognised(tmp_path / "note.txt", Asked(secrets=("a",)))
+
+
+def test_rows_of_one_conversation_come_into_one_split(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "chats.csv"
+    rows = [f"c{n // 4},Hello and wait for number {n}\n" for n in range(2400)]
+    path.write_text("".join(["conversation,text\n", *rows]))
+    assert main(["init", str(path), "--doc", "conversation"]) == 0
+    corpus = yaml.safe_load((tmp_path / "params.yaml").read_text())["corpora"]["mine"]
+    assert corpus == {"reader": "table", "path": "chats.csv", "doc": "conversation"}
+    assert "doc from conversation" in capsys.readouterr().out
+
+
+def test_an_ending_in_capitals_is_one(tmp_path: Path) -> None:
+    as_lines(tmp_path / "A.JSONL")
+    found = recognised(tmp_path / "A.JSONL", Asked())
+    assert found.said == "JSON lines in UTF-8, by the file's name"
+    (record, *_) = READERS["lines"](found.spec)
+    assert not record.text.startswith("{")
 
 
 def test_splits_of_a_folder_are_said(tmp_path: Path) -> None:

@@ -79,6 +79,28 @@ def test_what_is_left_out_is_counted_on_the_screen_once(tmp_path, capsys):
     assert "4 of 7 documents are left out: their 3 authors" in capsys.readouterr().err
 
 
+def test_messages_that_nothing_is_read_of_are_counted_by_reason(tmp_path, capsys):
+    html = message(body="<p>Hello</p>").replace(b"text/plain", b"text/html")
+    if b"text/html" not in html:
+        html = b"Content-Type: text/html\n" + html
+    spec = folder(
+        tmp_path,
+        a=message(sender="a@x.com", body="one"),
+        b=message(sender="a@x.com", body="two"),
+        c=message(sender="a@x.com", body="two"),
+        html=html,
+        quoted=message(body="> what you wrote"),
+        nobody=message(sender="", body="three"),
+    )
+    assert len(texts(spec)) == len(texts(spec)) == 2
+    said = capsys.readouterr().err
+    reasons = (
+        "1 that are copies, 1 without a sender's address, 1 without plain text, "
+        "1 without words of their sender"
+    )
+    assert said.count(f"{spec.path}: 4 messages are left out: {reasons}") == 1
+
+
 def test_avocados_items_other_than_mail_are_passed_over(tmp_path):
     files = {
         f"003__003-00000{n}-{kind}.txt": message(body=f"{kind} {n}")
@@ -211,6 +233,20 @@ def test_mbox_files(tmp_path):
     }
 
 
+def test_mbox_files_of_other_programs_have_no_ending(tmp_path):
+    """Thunderbird writes Inbox beside Inbox.msf, and Apple Mail Inbox.mbox/mbox."""
+    for name in ("Inbox", "Old.mbox/mbox"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        box = mailbox.mbox(tmp_path / name)
+        for number in range(2):
+            box.add(message(body=f"{name} {number}"))
+        box.close()
+    (tmp_path / "Inbox.msf").write_text("// an index\n")
+    (tmp_path / ".hidden").write_bytes(b"From a\n")
+    job = MailSpec(reader="mail", path=str(tmp_path), layout="mbox", least=2)
+    assert texts(job).keys() == {"Inbox:0", "Inbox:1", "Old.mbox/mbox:0", "Old.mbox/mbox:1"}
+
+
 def test_a_maildir_gives_what_its_messages_give_as_files(tmp_path):
     """Folders in it are hidden; what is only being delivered is no mail."""
     bodies = ["one", "two", "three"]
@@ -235,7 +271,7 @@ def test_what_is_no_mail(tmp_path):
 
     fails("path: is not a folder of messages", tmp_path / "nosuch")
     fails("path: holds no files", tmp_path)
-    fails(r"path: holds no files \*.mbox", tmp_path, layout="mbox")
+    fails("path: holds no mbox files", tmp_path, layout="mbox")
     fails("nosuch: cannot be read", tmp_path / "nosuch", layout="mbox")
     (tmp_path / "a.txt").write_bytes(message())
     fails("a.txt:1: is not an mbox", tmp_path / "a.txt", layout="mbox")

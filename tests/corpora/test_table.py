@@ -593,6 +593,19 @@ def test_values_of_columns_are_secret_in_the_text_of_their_row(tmp_path: Path, n
         points(corpus.model_copy(update={"secrets": ["phone"]}), tmp_path)
 
 
+def test_values_are_found_as_texts_write_them(tmp_path: Path) -> None:
+    """A column of numbers with gaps is one of fractions, and accents have two encodings."""
+    accented = ["Zoë Müller", "Zoe\u0308 Mu\u0308ller"]
+    texts = [f"{accented[1]} has 123456", f"{accented[0]} or nan", "12.5 or 7"]
+    table = pa.table({"text": texts, "name": [*accented, None], "order": [123456.0, None, 12.5]})
+    pq.write_table(table, tmp_path / "chats.parquet")
+    corpus = TableSpec(reader="table", path=str(tmp_path / "chats.parquet"))
+    found = points(corpus.model_copy(update={"secrets": ["name", "order"]}), tmp_path)
+    spans = [[[0, 12, "name"], [17, 23, "order"]], [[0, 10, "name"]], [[0, 4, "order"]]]
+    marked = [{"text": text, "spans": some} for text, some in zip(texts, spans, strict=True)]
+    assert found == by_lines(tmp_path, marked)
+
+
 MARKS = st.lists(
     st.tuples(st.integers(0, 30), st.integers(1, 9), st.sampled_from("ab")).map(
         lambda mark: [mark[0], mark[0] + mark[1], mark[2]]

@@ -306,6 +306,11 @@ def test_labels_that_are_no_secrets_do_not_count(tmp_path):
     assert ids["pools"] == everything["pools"] and ids["terms"]["labels"] == ["id"]
     wrong = counted("id", "nmae")
     assert (wrong["worst_label"], wrong["recall"], wrong["miss_rate_upper"]) == ("nmae", 0, 1)
+    spec = SPEC.model_copy(update={"named": ["phone"]})  # a column of which no value was found
+    recall(spec, points=tmp_path / "p", spans=tmp_path / "s", output=tmp_path / "recall.json")
+    named = read_json(tmp_path / "recall.json")
+    assert named["labels"].keys() == everything["labels"].keys() | {"phone"}
+    assert named["labels"]["phone"]["secrets"] == 0 and named["miss_rate_upper"] == 1
 
 
 def write_secrets(folder, count):

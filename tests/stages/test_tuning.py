@@ -77,8 +77,30 @@ def test_text_that_needs_protection_chooses_nothing(tmp_path, name):
     values = yaml.safe_load((ROOT / "tests/params.tiny.yaml").read_text())
     values["studies"][name] = {"title": "Trials", "runs": ["public", "dpsgd"]}
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(values))
-    with pytest.raises(InputError, match=rf"studies.{name}.runs.1 = 'dpsgd': is trained on sim"):
+    with pytest.raises(InputError, match=rf"studies.{name}.runs.1 = 'dpsgd': has read sim, which"):
         load(tmp_path / "params.yaml")
+
+
+@pytest.mark.parametrize("name", ["tuning", "tuning_values"])
+def test_nor_does_what_starts_from_such_text_or_has_its_vocabulary(tmp_path, name):
+    values = yaml.safe_load((ROOT / "tests/params.tiny.yaml").read_text())
+    public = values["runs"]["public"]
+    values["runs"]["warmed"] = public | {"init": "nonprivate"}
+    values["studies"][name] = {"title": "Trials", "runs": ["public", "warmed"]}
+    file = tmp_path / "params.yaml"
+    file.write_text(yaml.safe_dump(values))
+    with pytest.raises(InputError, match=rf"studies.{name}.runs.1 = 'warmed': has read sim, which"):
+        load(file)
+    values["studies"][name]["runs"] = ["public"]
+    file.write_text(yaml.safe_dump(values))
+    load(file)
+    tokenizer = values["datasets"]["public"]["tokenizer"]
+    values["tokenizers"][tokenizer]["corpus"] = "sim"
+    file.write_text(yaml.safe_dump(values))
+    with pytest.raises(
+        InputError, match=rf"studies.{name}.runs.0 = 'public': has read {tokenizer}"
+    ):
+        load(file)
 
 
 def test_the_studies_try_every_method_of_the_leaderboard_as_often():

@@ -5,7 +5,7 @@ Nothing of a text is said.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from email import message_from_bytes
 from itertools import islice
 from pathlib import Path
@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import orjson
 
+from confide.corpora.known_secrets import marks_of
 from confide.corpora.lines import JSON, TABLES, Shard, raw_lines
-from confide.corpora.mail import LAYOUTS, SEPARATOR, maildirs, samples
+from confide.corpora.mail import LAYOUTS, begins, maildirs, samples
 from confide.corpora.table import OPTIONAL
 from confide.corpora.table_files import (
     ARROW,
@@ -35,6 +36,7 @@ from confide.corpora.table_files import (
 )
 from confide.errors import InputError
 from confide.files.encodings import Encoding, codec_of, text_lines
+from confide.files.folders import visible
 from confide.files.io import Range, readable
 from confide.specs import CorpusSpec, LinesSpec, MailSpec, MessagesSpec, TableSpec
 from confide.types import SPLITS
@@ -46,6 +48,7 @@ MOST_OF = 0.8  # that keeps so much of them
 SEVERAL = 4  # words of a text, in the mean; a name or a code has fewer
 OTHER_DELIMITERS = (";", "\t", "|")  # of files *.csv
 TURNS = "conversations, a message a line that begins with its role"
+TELLS = {"doc": "which rows are one conversation", "author": "who wrote"}
 HEADERS = ("From", "Date")  # that every message has
 LOOKED_AT = 1 << 14  # bytes of a file that may be a message
 KINDS_OF_FOLDER = "a folder that datasets saved, of tables, of mbox files, of mail, a Maildir"
@@ -62,6 +65,7 @@ class Asked(NamedTuple):
     """What a user says of a corpus beside its place."""
 
     column: str | None = None
+    doc: str | None = None
     author: str | None = None
     encoding: Encoding | None = None
     secrets: tuple[str, ...] = ()  # columns
@@ -73,7 +77,7 @@ def recognised(path: Path, options: Asked) -> Input:
         path.stat()
     if is_table(path):
         return table(path, options)
-    asked = {"column": options.column, "author": options.author}
+    asked = {"column": options.column, "doc": options.doc, "author": options.author}
     asked["secrets"] = ", ".join(options.secrets) or None
     for flag, value in asked.items():
         if value is not None:
@@ -82,7 +86,7 @@ def recognised(path: Path, options: Asked) -> Input:
     if path.suffix.lower() == ".eml" and path.is_file():
         raise InputError("is one message: give the folder of all", file=path)
     is_mbox = path.suffix.lower() in ("", ".mbox", ".mbx") and path.is_file()
-    if path.is_file() and not (is_mbox and _begins(path, SEPARATOR)):
+    if path.is_file() and not (is_mbox and begins(path)):
         return file_of_lines(path, options.encoding)
     if options.encoding is not None:
         message = "is for text: messages name their own"
@@ -96,7 +100,7 @@ def is_table(path: Path) -> bool:
     """Whether a name says that this is a table."""
     if path.is_dir():
         is_saved = (path / SAVED).exists() or (path / SAVED_SPLITS).exists()
-        return is_saved or any(each.suffix.lower() in KINDS for each in _visible(path))
+        return is_saved or any(each.suffix.lower() in KINDS for each in visible(path))
     return path.suffix.lower() in TABLES
 
 
@@ -104,9 +108,9 @@ def folder(path: Path) -> Input:
     """Mail, of one kind or another."""
     if maildirs(path):
         return mail(path, "maildir", "a Maildir, as it has cur and new")
-    if any(path.rglob("*.mbox")):
+    files = list(islice(visible(path), SAMPLE))
+    if any(file.suffix == ".mbox" or begins(file) for file in files):
         return mail(path, "mbox", "a folder of mbox files")
-    files = list(islice(_visible(path), SAMPLE))
     letters = sum(map(is_message, files))
     if letters and 2 * letters >= len(files):
         return mail(path, "messages", "a folder of messages, as files begin with their headers")
@@ -116,7 +120,8 @@ def folder(path: Path) -> Input:
 def mail(path: Path, layout: str, description: str) -> Input:
     """A reader of mail, which keeps most of the messages."""
     fields = {"reader": "mail", "path": str(path), "layout": layout}
-    senders = Counter(sample.author for sample in islice(samples(LAYOUTS[layout](path)), MESSAGES))
+    some = islice(samples(LAYOUTS[layout](path), Counter()), MESSAGES)
+    senders = Counter(sample.author for sample in some)
     kept = {least: sum(count for count in senders.values() if count >= least) for least in LEASTS}
     enough = [least for least, count in kept.items() if count >= MOST_OF * senders.total()]
     spec = MailSpec.model_validate(fields | {"least": enough[0]})
@@ -136,7 +141,7 @@ def file_of_lines(path: Path, encoding: Encoding | None) -> Input:
     """Conversations, other JSON lines, or plain text."""
     codec = codec_of(path, encoding).upper()
     fields = {"path": str(path), "encoding": encoding}
-    if path.suffix not in JSON:
+    if path.suffix.lower() not in JSON:
         spec = LinesSpec.model_validate({"reader": "lines"} | fields)
         return Input(spec, f"plain text in {codec}, a document a line")
     line = next(raw_lines(Shard(Range(path)), encoding), None)
@@ -170,9 +175,10 @@ def table(path: Path, options: Asked) -> Input:
         return Input(chats, description + splits_of(parts))
     text, why = text_column(first, there, reading, options.column)
     column_by_key = {key: key for key in (*OPTIONAL, "spans") if key in there and key != text}
-    if options.author is not None:
-        _check(first, there, options.author, "--author")
-        column_by_key["author"] = options.author
+    for key, column in (("doc", options.doc), ("author", options.author)):
+        if column is not None:
+            _check(first, there, column, f"--{key}")
+            column_by_key[key] = column
     if splits := splits_of(parts):
         column_by_key.pop("split", None)
     for column in options.secrets:
@@ -182,23 +188,38 @@ def table(path: Path, options: Asked) -> Input:
     spec = TableSpec.model_validate(fields | {"secrets": list(options.secrets)})
     others = "".join(f", {key} from {column}" for key, column in column_by_key.items())
     if options.secrets:
-        others += f", secrets from {', '.join(options.secrets)}"
+        others += f", secrets from {found_in(first, reading, text, options.secrets)}"
     read = (text, *column_by_key.values(), *options.secrets)
     left = [column for column in there if column not in read]
-    unread = unread_columns(list(there), left, first, is_author_known="author" in column_by_key)
+    unread = unread_columns(list(there), left, first, column_by_key)
     return Input(spec, f"{kind(path, first)}: text from {text} ({why}){others}{splits}{unread}")
 
 
 def unread_columns(
-    header: Sequence[str], left: Sequence[str], path: Path, *, is_author_known: bool
+    header: Sequence[str], left: Sequence[str], path: Path, known: Collection[str]
 ) -> str:
-    """Which columns nothing is read of, in words, and how one of them can tell who wrote."""
+    """Which columns nothing is read of, in words, and what one of them could tell.
+
+    known: keys that have a column.
+    """
     if not left:
         return ""
     is_text = path.suffix.lower() in DELIMITERS
-    hints = [] if is_author_known else ["--author COLUMN: who wrote"]
+    hints = [f"--{key} COLUMN: {tells}" for key, tells in TELLS.items() if key not in known]
     hints.append("--secrets COLUMNS: what is secret in the text of its row")
     return f"; not read: {column_names(header, is_text, left)} ({'; '.join(hints)})"
+
+
+def found_in(path: Path, reading: Reading, text: str, secrets: Sequence[str]) -> str:
+    """Columns of secrets, each with in how many of the first rows its value stands in the text."""
+    rows = sample(path, reading, [text, *secrets], SAMPLE)
+    found = dict.fromkeys(secrets, 0)
+    for shown, *values in rows:
+        known = dict(zip(secrets, values, strict=True))
+        for column in {label for _, _, label in marks_of(shown or "", known)}:
+            found[column] += 1
+    there = {column: count or "none" for column, count in found.items()}
+    return ", ".join(f"{column} (in {there[column]} of {len(rows)} rows)" for column in secrets)
 
 
 def splits_of(parts: Sequence[Piece]) -> str:
@@ -263,16 +284,3 @@ def _check(path: Path, there: dict[str, Kind], column: str, flag: str) -> None:
         is_text = path.suffix.lower() in DELIMITERS
         message = f"there is no such column{hint(list(there), column, is_text)}"
         raise InputError(message, file=path, key=flag, value=column)
-
-
-def _visible(path: Path) -> Iterator[Path]:
-    """Files below a folder that are not hidden."""
-    for each in path.rglob("*"):
-        parts = each.relative_to(path).parts
-        if not any(part.startswith(".") for part in parts) and each.is_file():
-            yield each
-
-
-def _begins(path: Path, start: bytes) -> bool:
-    with readable(path), open(path, "rb") as file:
-        return file.read(len(start)) == start

@@ -46,6 +46,7 @@ def init(
     public: Path | None = None,
     epsilon: float = 3.0,
     column: str | None = None,
+    doc: str | None = None,
     author: str | None = None,
     secrets: str | None = None,
     encoding: str | None = None,
@@ -59,6 +60,8 @@ def init(
     text serves.
     epsilon: the most that one secret may cost.
     column: of a table, where texts stand.
+    doc: of a table, which texts belong together, such as those of one conversation: they come into
+    one split.
     author: of a table, who wrote them.
     secrets: of a table, with commas between, columns whose values are secret in the text of their
     row, such as a customer's name.
@@ -73,7 +76,7 @@ def init(
     if not epsilon > 0 or epsilon == float("inf"):
         raise InputError("must be positive", key="epsilon", value=epsilon)
     columns = () if secrets is None else tuple(name.strip() for name in secrets.split(","))
-    options = Asked(column, author, encoding_of(encoding), columns)
+    options = Asked(column, doc, author, encoding_of(encoding), columns)
     spec, description = recognised(corpus, options)
     other = None
     if public is not None:

@@ -463,14 +463,17 @@ def studies(params: Params) -> Iterator[Problem]:
 
 
 def tuning(params: Params) -> Iterator[Problem]:
-    """Trials on text that needs protection, whose outcome would tell of it without any noise."""
+    """Trials that have read what needs protection, whose outcome would tell of it without noise."""
     for study in jobs.trials(params):
         for index, name in enumerate(params.studies[study].runs):
-            dataset = params.runs[name].dataset
-            if not params.datasets[dataset].public:
+            private = dict.fromkeys(
+                what for run in jobs.of_row(params, name) for what in jobs.not_public(params, run)
+            )
+            if private:
                 message = (
-                    f"is trained on {dataset}, which needs protection: a choice by it costs what "
-                    "nobody accounts for; take a dataset with public: true"
+                    f"has read {', '.join(private)}, which is not public, or what it starts from "
+                    "has: a choice by it costs what nobody accounts for; trials need datasets, "
+                    "starts and vocabularies with public: true"
                 )
                 yield Problem(("studies", study, "runs", index), name, message)
 

@@ -39,6 +39,7 @@ from confide.specs import (
     ShadowsSpec,
     SplitSpec,
     SyntheticSpec,
+    TableSpec,
     TextAuditJobSpec,
     TextSpec,
     TextsSpec,
@@ -288,6 +289,7 @@ def recall(params: Params, dataset: str, gamma: float) -> RecallSpec:
     return RecallSpec(
         text=text(params, dataset),
         redact=redaction(params, dataset, gamma),
+        named=named(params, dataset),
         reads=list(policies_reads(params, dataset)),
     )
 
@@ -303,8 +305,16 @@ def neighbours(params: Params, dataset: str, gamma: float, dedup: bool) -> Neigh
         text=text(params, dataset),
         redact=redaction(params, dataset, gamma),
         partition=partition(params, dataset, dedup),
+        named=named(params, dataset),
         reads=data_reads(params, dataset),
     )
+
+
+def named(params: Params, dataset: str) -> list[str]:
+    """Labels of gold spans that a corpus's settings name, where all of its labels are secrets."""
+    corpus = params.corpora[params.datasets[dataset].corpus]
+    all_count = params.datasets[dataset].labels is None
+    return list(corpus.secrets) if isinstance(corpus, TableSpec) and all_count else []
 
 
 # Models
@@ -313,9 +323,16 @@ def neighbours(params: Params, dataset: str, gamma: float, dedup: bool) -> Neigh
 
 def is_public(params: Params, run: Run) -> bool:
     """Whether nothing that a run and its ancestors have seen needs protection."""
-    return not protected(params, run) and all(
-        read.public for seen in [run, *ancestors(params, run)] for read in reads(params, seen)
-    )
+    return not not_public(params, run)
+
+
+def not_public(params: Params, run: Run) -> list[str]:
+    """What a run and its ancestors have seen that needs protection: corpora, and what stages
+    before training made of such, or of what nobody declares public.
+    """
+    seen = [run, *ancestors(params, run)]
+    made = [read.source for one in seen for read in reads(params, one) if not read.public]
+    return list(dict.fromkeys([*protected(params, run), *made]))
 
 
 @kept

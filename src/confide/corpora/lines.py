@@ -205,7 +205,7 @@ class Form(NamedTuple):
 
     def has_plain(self, path: Path) -> bool:
         """Whether a file is plain text, with a document a line."""
-        return self.plain and path.suffix not in JSON
+        return self.plain and path.suffix.lower() not in JSON
 
 
 def _plain(plan: "Plan", shard: Shard) -> Iterator[Record]:

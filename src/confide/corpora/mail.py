@@ -12,6 +12,7 @@ import hashlib
 import mailbox
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from email import message_from_bytes
@@ -20,9 +21,10 @@ from email.policy import compat32
 from email.utils import parseaddr
 from pathlib import Path
 
-from confide.corpora.authored import Sample, paragraphs, records
+from confide.corpora.authored import Sample, paragraphs, records, say_once
 from confide.corpora.mail_text import own_words
 from confide.errors import InputError
+from confide.files.folders import visible
 from confide.files.io import read_bytes, readable
 from confide.specs import MailSpec
 from confide.types import Record
@@ -42,27 +44,43 @@ def read(spec: MailSpec, raw: Path | None = None) -> Iterator[Record]:
     """
     path = Path(spec.path)
     messages_of = LAYOUTS[spec.layout]
-    yield from records(spec, spec.least, lambda: samples(messages_of(path)), path)
+    yield from records(spec, spec.least, lambda: told(messages_of(path), path), path)
 
 
-def samples(messages: Iterator[tuple[str, bytes]]) -> Iterator[Sample]:
-    """Sender and own words of each message that has both, once."""
+def told(messages: Iterator[tuple[str, bytes]], path: Path) -> Iterator[Sample]:
+    """Samples of messages; at their end a line says how many were none, and why."""
+    left: Counter[str] = Counter()
+    yield from samples(messages, left)
+    if left:
+        reasons = ", ".join(f"{count:,} {why}" for why, count in sorted(left.items()))
+        say_once(f"{path}: {left.total():,} messages are left out: {reasons}")
+
+
+def samples(messages: Iterator[tuple[str, bytes]], left: Counter[str]) -> Iterator[Sample]:
+    """Sender and own words of each message that has both, once.
+
+    left: to which is added how many have not, by reason.
+    """
     digests: set[bytes] = set()
     for name, content in messages:
         # The old policy: it parses no header that nobody asks for, and fails on none.
         message = message_from_bytes(content, policy=compat32)
         author = parseaddr(str(message["From"] or ""))[1].strip().lower()
-        if (
-            "@" not in author
-            or author.startswith(NOBODY)
-            or not (text := paragraphs(own_words(plain_text(message))))
-        ):
+        if "@" not in author or author.startswith(NOBODY):
+            left["without a sender's address"] += 1
+            continue
+        plain = plain_text(message)
+        text = paragraphs(own_words(plain))
+        if not text:
+            left["without words of their sender" if plain else "without plain text"] += 1
             continue
         key = "\0".join((author, str(message["Date"]), text)).encode(errors="surrogatepass")
         digest = hashlib.blake2b(key, digest_size=12).digest()
-        if digest not in digests:
-            digests.add(digest)
-            yield Sample(author, name, text)
+        if digest in digests:
+            left["that are copies"] += 1
+            continue
+        digests.add(digest)
+        yield Sample(author, name, text)
 
 
 def plain_text(message: Message) -> str:
@@ -121,24 +139,33 @@ def file_messages(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def mbox_messages(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and bytes of every message of an mbox file.
-
-    Of a folder, those of all files *.mbox below it, by name.
-    """
-    files = sorted(path.rglob("*.mbox")) if path.is_dir() else [path]
+    """Name and bytes of every message of an mbox file, or of all in a folder, by name."""
+    files = mboxes(path) if path.is_dir() else [path]
     if not files:
-        raise InputError("holds no files *.mbox", file=path, key="path")
+        raise InputError("holds no mbox files", file=path, key="path")
     for file in files:
         name = file.relative_to(path).as_posix() if path.is_dir() else file.name
         with readable(file):
-            with open(file, "rb") as opened:
-                if opened.read(len(SEPARATOR)) != SEPARATOR:
-                    raise InputError(
-                        "is not an mbox: it does not begin with a line From", file=file, line=1
-                    )
+            if not begins(file):
+                message = "is not an mbox: it does not begin with a line From"
+                raise InputError(message, file=file, line=1)
             with closing(mailbox.mbox(file, create=False)) as box:
                 for key in box.iterkeys():
                     yield f"{name}:{key}", ESCAPED.sub(rb"\1", box.get_bytes(key))
+
+
+def mboxes(folder: Path) -> list[Path]:
+    """The files *.mbox below a folder; where there are none, those that begin as such files do, as
+    Thunderbird's and Apple Mail's do. Hidden ones are passed over.
+    """
+    files = sorted(visible(folder))
+    return [path for path in files if path.suffix == ".mbox"] or list(filter(begins, files))
+
+
+def begins(path: Path) -> bool:
+    """Whether a file begins as an mbox does."""
+    with readable(path), open(path, "rb") as file:
+        return file.read(len(SEPARATOR)) == SEPARATOR
 
 
 def maildir_messages(folder: Path) -> Iterator[tuple[str, bytes]]:

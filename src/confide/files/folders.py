@@ -27,15 +27,23 @@ def found_below(place: Path) -> Iterator[tuple[str, os.stat_result]]:
             waiting += [os.path.join(path, name) for name in sorted(os.listdir(path))]
 
 
-def state_of(folder: Path) -> str | None:
-    """SHA-256 over the names, sizes and dates of all files below a folder; None of what is none.
+def visible(folder: Path) -> Iterator[Path]:
+    """Files below a folder that are not hidden, nor any folder that they lie in."""
+    for path in folder.rglob("*"):
+        parts = path.relative_to(folder).parts
+        if not any(part.startswith(".") for part in parts) and path.is_file():
+            yield path
+
+
+def state_of(place: Path) -> str | None:
+    """SHA-256 over the names, sizes and dates of all files at a path; None where nothing is.
 
     A folder's own date stays where a file in it is changed, so that nothing would be made again.
     """
-    if not folder.is_dir():
+    if not place.exists():
         return None
     total = hashlib.sha256()
-    for path, known in found_below(folder):
-        named = os.fsencode(os.path.relpath(path, folder))
+    for path, known in found_below(place):
+        named = os.fsencode(os.path.relpath(path, place))
         total.update(b"%s\0%d\0%d\n" % (named, known.st_size, known.st_mtime_ns))
     return total.hexdigest()

@@ -314,6 +314,7 @@ class RecallSpec(Spec):
 
     text: TextSpec
     redact: RedactSpec
+    named: list[Label] = []  # of gold spans, that count even where no text shows one
     reads: list[ReadSpec]  # what its policies were made of
     confidence: Fraction = 0.95
 
@@ -393,6 +394,7 @@ class NeighboursSpec(Spec):
     text: TextSpec
     redact: RedactSpec
     partition: PartitionSpec
+    named: list[Label] = []  # of gold spans, that count even where no text shows one
     reads: list[ReadSpec]  # what the tokenizer and the policies were made of
     sample: Natural = 10_000  # occurrences tested; all if there are fewer
     confidence: Fraction = 0.95
