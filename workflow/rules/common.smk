@@ -28,11 +28,11 @@ from confide.config import jobs, pulled, studies
 from confide.config.asked import check_asked
 from confide.config.params import FILE, load_layers
 from confide.errors import InputError
-from confide.files import folders, packages, permissions
+from confide.files import packages, permissions
 from confide.files.io import check_space
 from confide.output import escaping
 from confide.provenance import snakemake_internals
-from confide.provenance.artefacts import digest_of
+from confide.provenance.artefacts import corpus_state, digest_of
 from confide.provenance.code_hash import code_hash
 from confide.provenance.records import check_opening, check_records, redate
 from confide.provenance.terms import findings_by
@@ -219,11 +219,11 @@ def raw_file(corpus):
     return getattr(corpus, "path", [])
 
 
-state_of = functools.cache(folders.state_of)
+state_of = functools.cache(corpus_state)
 
 
 def files_of(corpus):
-    """The state of all files of a corpus that is a folder, whose date a change of one does not move."""
+    """The state of the user's file or folder that a corpus is read from: its date may be older than what was made of another."""
     path = getattr(corpus, "path", None)
     return None if path is None else state_of(Path(path))
 
@@ -288,6 +288,11 @@ def word_files(spec):
     """Public text that familiar words are listed from, and the archive of everyday ones."""
     files = {"points": domain_texts(spec)}
     return files | {"archive": raw_file(spec)} if spec.archive else files
+
+
+def review_of(dataset):
+    """The content of what a person marked in texts of a dataset, if anybody did."""
+    return content_of(DATASETS[dataset].review)
 
 
 def review_files(wildcards):

@@ -194,6 +194,7 @@ rule marked:
         "logs/benchmarks/marked/{dataset}-g{gamma}.tsv"
     params:
         spec=lambda w: show(jobs.marked(PARAMS, w.dataset, float(w.gamma))),
+        content=lambda w: review_of(w.dataset),
         code=code("marked"),
     shell:
         "confide marked --spec {params.spec:q} --review {input.review} --points {input.points} --spans {input.spans} "
@@ -253,6 +254,8 @@ rule neighbours:
         spec=lambda w: show(
             jobs.neighbours(PARAMS, w.dataset, float(w.gamma), w.dedup == "dedup")
         ),
+        policies=lambda w: findings_of(w.dataset, w.gamma),
+        content=lambda w: review_of(w.dataset),
         review=lambda w, input: flag("review", input.get("review")),
         spans=lambda w, input: flag("spans", input.get("spans")),
         copies=lambda w, input: flag("copies", input.get("copies")),

@@ -10,7 +10,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from confide.files.folders import state_of
 from confide.files.io import sha256
+
+MUCH = 4_000_000_000  # bytes of a file that is not read at each look, as in profiles/default
 
 
 def digest_of(artefact: str | None) -> str | None:
@@ -30,6 +33,18 @@ def digest_of(artefact: str | None) -> str | None:
     for file in files_below(place):
         total.update(f"{file.relative_to(place)}\0{sha256(file)}\n".encode())
     return total.hexdigest()
+
+
+def corpus_state(path: Path) -> str | None:
+    """What a corpus is read from: its content, but of a folder, and of more than MUCH, its names,
+    sizes and dates; None where there is none.
+
+    Snakemake itself looks at a file that is newer than what was made of it, and at no other: what
+    `mv` or a backup puts in its place may be older.
+    """
+    if path.is_file() and path.stat().st_size <= MUCH:
+        return sha256(path)
+    return state_of(path)
 
 
 def place_of(artefact: str) -> Path | None:
