@@ -45,7 +45,7 @@ class Project:
         found = subprocess.run(
             command,
             cwd=self.folder,
-            env=self.environment | environment,
+            env=self.environment | {"PWD": str(self.folder)} | environment,  # as a shell has it
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -297,7 +297,7 @@ def test_altered_texts_do_not_verify(project):
         verify(file)
     file.write_bytes(content)
     write_json(stated, whole)
-    with pytest.raises(InputError, match="is of texts, and claims what its model's"):
+    with pytest.raises(InputError, match="texts cost what their model costs"):
         spend([stated])
     file.write_text(file.read_text().replace("late", "lost"))
     with pytest.raises(InputError, match="other bytes"):

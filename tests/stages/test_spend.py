@@ -133,6 +133,9 @@ def test_texts_below_a_folder_are_counted_with_their_model_or_refused(tmp_path, 
     texts("0" * 64)
     with pytest.raises(InputError, match="certificate of their model is not among those given"):
         spent(tmp_path, folder.parent)
+    (folder.parent / "t.jsonl").write_text("{}\n")
+    with pytest.raises(InputError, match=r"t.jsonl: texts cost what their model costs"):
+        spend([folder.parent / "t.jsonl"])
 
 
 def test_without_its_ledger_a_certificate_is_taken_at_its_word_and_added(tmp_path, model, capsys):

@@ -146,7 +146,7 @@ def test_everything_is_there(built):
 
 def test_a_finished_run_says_where_its_pages_are(built):
     end = built.output.splitlines()[-4:]
-    assert "All results: results/summary/index.html; as one file that can be handed on" in str(end)
+    assert "All results: results/summary/index.html; as one file, for those who may see" in str(end)
     assert str(end).count("page of each model: results/studies/tiny/assessment_*.html") == 1
     assert built.output.count("All results:") == 1  # and no job of it does
     assert list((built.folder / "results/studies/tiny").glob("assessment_*.html"))

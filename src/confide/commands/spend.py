@@ -24,7 +24,15 @@ from confide.certify.together import (
     groups_of,
     total,
 )
-from confide.commands.verify import CERTIFICATE, NEEDED, is_of_texts, reached, read, verified
+from confide.commands.verify import (
+    CERTIFICATE,
+    NEEDED,
+    certificate_in,
+    is_of_texts,
+    reached,
+    read,
+    verified,
+)
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import number, read_file, write_json
@@ -116,12 +124,17 @@ def public_ones(models: Sequence[Model]) -> list[Model]:
 
 
 def certificates(places: Sequence[Path]) -> list[Path]:
-    """Every certificate that is meant, each once; InputError for a folder without any."""
+    """Every certificate of a model that is meant, each once; InputError for a folder without any,
+    and for texts: these cost what their model costs.
+    """
     paths = []
     for path in places:
         below = sorted(path.rglob(CERTIFICATE)) if path.is_dir() else [path]
         if not below:
-            raise InputError(f"holds no {CERTIFICATE}", file=path)
+            raise InputError(f"holds no {CERTIFICATE} of a model", file=path)
+        if not path.is_dir() and is_of_texts(certificate_in(path)):
+            message = "texts cost what their model costs: give the certificate of that"
+            raise InputError(message, file=path)
         paths += below
     return list({path.resolve(): path for path in paths}.values())
 
