@@ -176,6 +176,22 @@ def test_of_rows_that_differ_in_their_budget_the_dearest_that_may_stand_counts()
     assert [one.name for one in standing(claims_nothing, CAUGHT, 1.0)] == ["crt_8"]
 
 
+def test_a_bound_on_what_a_policy_misses_is_rounded_up():
+    result = made("jft", 3.0)
+    result.certificate["policy"]["gamma_upper"] = 0.030411804
+    assert "at most 3.05 %" in claimed(result, MISSED, covered=True, delta=DELTA).rests
+
+
+def test_what_was_not_tried_with_values_is_named():
+    rows = [row("jft", "jft", 3.0, [2.0]), row("crt", "crt", 3.0, [2.0], dedup=True)]
+    rows += [row("dpsgd", "dpsgd", 3.0, [2.0]), row("cover", "jft", 3.0, [2.0], covered=True)]
+    words = "Covers aside, values in place of masks were not tried with"
+    assert page.untried(rows) == f"{words} JFT, CRT."
+    filled = replace(rows[0], name="filled", filled=True)
+    assert page.untried([*rows, filled]) == f"{words} CRT."
+    assert page.untried(rows[2:]) == ""
+
+
 # Who is ahead
 # -------------------------------------------------------------------------------------------------
 

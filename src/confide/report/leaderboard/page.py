@@ -14,6 +14,7 @@ from confide.report.tables.table import Row, show
 from confide.specs import LeaderboardSpec
 
 SIDES = ("papers", "ours")
+MASKED = ("redacted", "crt", "jft", "schedule")  # methods that train on masks
 
 
 def cell_rows(cells: Iterable[Cell]) -> list[Row]:
@@ -112,6 +113,7 @@ def markdown(
             title: {
                 "cells": {tokens: of_panel(cells, study, tokens) for tokens in UNITS},
                 "passes": passes(panels[study]),
+                "untried": untried(panels[study]),
                 "start": start([cell for cell in cells if cell.study == study]),
                 "missing": [entry for entry in panels[study] if entry.missing],
                 "refuted": [entry for entry in panels[study] if entry.refuted],
@@ -185,6 +187,17 @@ def passes(entries: Iterable[Entry]) -> str:
     if round(known[most]) == round(least):
         return f"All rows read the training text {least:.0f} times."
     return f"Rows read the training text {least:.1f} to {known[most]:.1f} times: most, {most}."
+
+
+def untried(entries: Iterable[Entry]) -> str:
+    """With which methods no row of a panel has values in place of masks, but for covers."""
+    rows = list(entries)
+    filled = {entry.method for entry in rows if entry.filled and not entry.covered}
+    masked = [entry for entry in rows if entry.method in MASKED and not entry.is_ours]
+    lacking = dict.fromkeys(entry.label for entry in masked if entry.method not in filled)
+    if not lacking:
+        return ""
+    return f"Covers aside, values in place of masks were not tried with {', '.join(lacking)}."
 
 
 def start(cells: list[Cell]) -> str:

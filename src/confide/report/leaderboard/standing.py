@@ -166,9 +166,6 @@ def _failing(policy: Json, rate: str, words: str) -> str:
     upper = policy.get(f"{rate}_upper")
     if upper is None:
         return " (how often is unknown)"
-    measured = "" if value is None else f"{_percent(value)}, "
-    return f" ({words} {measured}at most {_percent(upper)}, of all secrets of the worst kind)"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %"
+    measured = "" if value is None else f"{100 * value:.2g} %, "
+    bound = f"at most {rounded_up(100 * upper, 3)} %"
+    return f" ({words} {measured}{bound}, of all secrets of the worst kind)"
