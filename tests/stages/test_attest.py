@@ -29,7 +29,9 @@ from confide.commands.release import release
 from confide.commands.verify import verify
 from confide.errors import Failure, InputError
 from confide.files.io import read_json, sha256, write_json
+from confide.report.pages.certificate import both_pages
 from confide.signing.envelope import IN_TOTO
+from confide.signing.evidence import checks_of
 from confide.signing.keys import fingerprint
 from confide.signing.statement import PREDICATE, STATEMENT
 
@@ -125,6 +127,34 @@ def test_a_released_copy_is_signed_and_verifies_elsewhere(project, tmp_path_fact
         )
 
 
+def test_a_refutation_beside_the_certificate_is_found_wherever_the_study_lies(project, tmp_path):
+    """A study that was copied, or is a link to another disk, has no runs beside it."""
+    runs = project / f"results/runs/{RUN}"
+    refuted_beside(project)
+    gated(project, [(RUN, "game", "stands", sha256(project / "model"), "in words")])
+    study = tmp_path / "copy/studies/own"
+    shutil.copytree(project / "results/studies/own", study)
+    path = runs / "certificate.json"
+    shutil.copy(project / "certificate.json", path)
+    checks = checks_of(RUN, read_json(path)["files"], path, study)
+    assert any("game.json: game refuted: measured at least" in one for one in checks.against)
+    assert [row["outcome"] for row in checks.gate] == ["refuted"]
+
+
+def test_what_a_release_says_was_tried_is_what_the_gate_found(project):
+    study = project / "results/studies/own"
+    release(project / "certificate.json", study=study, output=project / "out")
+    path = project / "out/certificate.json"
+    found = read_json(path)
+    found["handed_out"]["tried"] = "ten attacks of others"
+    found = sealed(found)
+    write_json(path, found)
+    for ending, content in both_pages(found).items():
+        path.with_suffix(ending).write_text(content)
+    with pytest.raises(Failure, match="says that other audits were tried than the study's gate"):
+        attest(path, key=project / "key", study=study, output=project / "a.json")
+
+
 def test_without_a_key_verify_says_in_one_sentence_what_is_not_checked(project, capsys):
     verify(project / "certificate.json")
     lines = [
@@ -187,6 +217,11 @@ AGAINST = {
         lambda project: refuted_beside(project),
         f"results/runs/{RUN}/game.json: game refuted: measured at least",
     ),
+    "a text audit that no study lists": (
+        {},
+        lambda project: refuted_by_texts(project),
+        f"results/runs/{RUN}/text_audit.json: texts_game refuted: measured at least",
+    ),
     "skipped": (
         {},
         lambda project: gated(project, [(RUN, "game", "skipped", "", "")]),
@@ -213,6 +248,16 @@ AGAINST = {
         "certificate.json: was not searched",
     ),
 }
+
+
+def refuted_by_texts(project):
+    """An audit of the model's texts finds every coin, and the study has no row of it."""
+    found = {"attack": "text_audit", "run": RUN, "weights": sha256(project / "model")}
+    found |= {"texts_game_reason": None, "texts_game_relation": "replace_one"}
+    found |= {"texts_game_coins": 160, "texts_game_attempts": [[g, g] for g in range(161)]}
+    for name in ("texts_inclusion", "probed_game", "probed_inclusion"):
+        found[f"{name}_reason"] = "not asked for"
+    write_json(project / f"results/runs/{RUN}/text_audit.json", found)
 
 
 def refuted_beside(project):

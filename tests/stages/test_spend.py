@@ -109,6 +109,10 @@ def test_folders_are_searched_for_certificates(tmp_path, model):
     model("b")
     (found,) = spent(tmp_path, tmp_path / "models")
     assert found["runs"] == ["a/g0-s0", "b/g0-s0"]
+    elsewhere = model("c").rename(tmp_path / "c")
+    (tmp_path / "models/c").symlink_to(elsewhere)
+    (found,) = spent(tmp_path, tmp_path / "models")
+    assert found["runs"] == ["a/g0-s0", "b/g0-s0", "c/g0-s0"]
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="empty: holds no certificate.json"):
         spend([tmp_path / "empty"])

@@ -34,6 +34,8 @@ from confide.dp.accounting.calibration import calibrate
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import read_json, sha256
+from confide.specs import CertifySpec, parse
+from confide.train.planning import Sizes, check_length
 
 DATA = [name for name in HASHED if name != "model"]
 
@@ -463,6 +465,58 @@ def test_a_folder_that_nobody_may_search_is_not_passed_over(exported, monkeypatc
     monkeypatch.setattr("confide.commands.verify.os.scandir", closed)
     with pytest.raises(InputError, match="transformers: cannot be searched"):
         verify(exported)
+
+
+def test_a_certificate_that_is_a_link_speaks_of_other_files(exported):
+    """Whoever is given the folder would open what lies beside the link."""
+    given = exported / "given"
+    given.mkdir()
+    (given / "certificate.json").symlink_to("../certificate.json")
+    (given / "model.safetensors").write_text("another model")
+    for verifies in (verify, verification.verified):
+        with pytest.raises(InputError, match="certificate.json: is a link"):
+            verifies(given / "certificate.json")
+
+
+def test_a_model_in_a_folder_below_hides_no_other(tmp_path):
+    """Which `confide.load` would take for the certified one."""
+    for name in ("certificate.json", "x/model.safetensors", "model.safetensors"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    files = {"model": [tmp_path / "x/model.safetensors"]}
+    unnamed = verification.unnamed
+    assert unnamed(tmp_path / "certificate.json", files, []) == ["model.safetensors"]
+    assert unnamed(tmp_path / "x/certificate.json", {"model": [tmp_path / "a"]}, []) == []
+
+
+def test_what_follows_from_no_file_of_a_release_is_said():
+    handed_out = {"tried": "game: stands", "against": ["nobody looked"]}
+    files = {"transformers": [{"path": "transformers/config.json"}]}
+    lines = verification.handed_out({"files": files, "handed_out": handed_out})
+    assert [line.strip() for line in lines] == [
+        "not checked: that transformers/ is this model (confide attest compares them)",
+        "not checked: what was tried against it: game: stands",
+        "released all the same: nobody looked",
+    ]
+    assert verification.handed_out({"files": {}}) == []
+
+
+def test_a_training_that_nobody_could_list_is_refused_before_it_is_listed(folder):
+    """Whoever wrote the settings and the ledger may want to take all memory."""
+    asked = parse(CertifySpec, read_json(folder / "certificate.json")["asked"], file="c").train
+    sizes = Sizes(pools={"all": 5, "public": 2, "private": 3})
+    recipe = asked.recipe
+    check_length(asked, sizes, recorded=recipe.epochs, file=folder)
+    for change, message in (
+        ({"epochs": 10**12}, "has other epochs than the 1000000000000"),
+        ({"noisy_epochs": 10**12}, "asks for more than 20,000,000 updates"),
+    ):
+        endless = asked.model_copy(update={"recipe": recipe.model_copy(update=change)})
+        with pytest.raises(InputError, match=message):
+            check_length(endless, sizes, recorded=recipe.epochs, file=folder)
+    vast = Sizes(pools=dict.fromkeys(sizes.pools, 10**15))
+    with pytest.raises(InputError, match="more than 20,000,000 updates"):
+        check_length(asked, vast, recorded=recipe.epochs, file=folder)
 
 
 def test_what_lies_beside_and_nobody_certified_is_named(exported, capsys):

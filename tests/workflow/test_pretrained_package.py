@@ -1,5 +1,6 @@
 """From a pretrained model to a folder that transformers opens, by the workflow and its commands."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,9 +9,12 @@ from typing import Any
 import orjson
 import pytest
 import yaml
+from safetensors.torch import load_file, save_file
 
 import confide
+from confide.certify.certificate import sealed
 from confide.commands.verify import verified
+from confide.files.io import read_json, sha256, write_json
 from tests.families import folder_of
 from tests.project import ROOT, Project, project_in
 
@@ -76,9 +80,30 @@ def test_a_release_is_opened_without_this_project(trained: Project) -> None:
     model, tokenizer = confide.load(out)
     ((text,),) = confide.generate(model, tokenizer, ["My ID"], top_k=1, max_new_tokens=8)
     assert done.stdout.rstrip("\n").startswith(f"My ID{text}".rstrip())
+    unlike_the_model(trained, out)
     (out / "transformers/config.json").write_text("{}")
     with pytest.raises(confide.errors.InputError, match="other bytes"):
         verified(out / "certificate.json")
+
+
+def unlike_the_model(project: Project, out: Path) -> None:
+    """Whoever signs a release looks whether what others open is the certified model."""
+    signs = ["confide", "attest", out.name, "--study", "results/studies/one", "--key", "key"]
+    project.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "key")
+    said = project.run(*signs, "--output", "signed.json", check=False)
+    assert "transformers/" not in said, said
+    other = out.with_name("other")
+    shutil.copytree(out, other)
+    weights = other / "transformers/model.safetensors"
+    tensors = load_file(weights)
+    save_file({name: tensor + 1 for name, tensor in tensors.items()}, weights, {"format": "pt"})
+    found = read_json(other / "certificate.json")
+    (entry,) = (one for one in found["files"]["transformers"] if one["path"].endswith("tensors"))
+    entry["sha256"] = sha256(weights)
+    write_json(other / "certificate.json", sealed(found))
+    signs[2] = other.name
+    said = project.run(*signs, "--output", "signed.json", check=False)
+    assert "transformers/model.safetensors: is not what the certified model gives" in said
 
 
 @pytest.mark.nightly

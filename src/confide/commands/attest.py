@@ -9,14 +9,23 @@ records; what is given away is signed after `confide release`, whose copy has no
 was never tried against the public instance.
 """
 
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from confide.commands.release import RELEASED, own_objections, public_files
-from confide.commands.verify import certificate_in, pages_beside, reached, verified
+from confide.commands.release import RELEASED, export_of, own_objections, public_files
+from confide.commands.verify import (
+    ADAPTER,
+    TRANSFORMERS,
+    certificate_in,
+    pages_beside,
+    reached,
+    verified,
+)
 from confide.errors import Failure, InputError
-from confide.files.io import atomic, sha256, write_json
+from confide.files.io import atomic, read_json, sha256, write_json
 from confide.output.escaping import say
 from confide.report.pages.certificate import both_pages
 from confide.report.pages.opening import audited
@@ -27,6 +36,7 @@ from confide.signing.keys import fingerprint, private_key
 from confide.signing.public_log import bundle
 from confide.signing.statement import CERTIFICATE, PAGES, payload_of
 
+EXPORTED = (TRANSFORMERS, ADAPTER)
 REQUIRED = ("model", "config", "tokenizer", "ledger")
 OF_TEXT = (
     "the certificate holds digests of confidential text: keep this attestation, "
@@ -63,7 +73,7 @@ def attest(
     inputs = {file.resolve() for file in (path, key) if file is not None}
     if output.resolve() in inputs or output.is_dir():
         raise InputError("is not a file that an attestation may take the place of", file=output)
-    certified, files = holding(path)
+    certified, files, places = holding(path)
     measurements = Evidence(
         against=["no study is given (--study), so no audit and no scan is signed"]
     )
@@ -75,6 +85,7 @@ def attest(
         for shown in pages_beside(path)
         if not is_page_of(shown, certified, measurements)
     ]
+    against += differences_of(certified, places, measurements)
     if against and not anyway:
         raise Failure(*against)
     subjects, roles = subjects_of(path, files, measurements)
@@ -86,16 +97,18 @@ def attest(
         with atomic(output) as temporary:
             temporary.write_text(text)
     say(*(f"  signed all the same: {reason}" for reason in against))
-    if set(certified["files"]) - set(RELEASED):
+    if set(certified["files"]) - {*RELEASED, *EXPORTED}:
         say(f"  note: {OF_TEXT}")
     by = "Sigstore" if private is None else fingerprint(private.public_key())
     say(f"  signed by {by}: {len(subjects)} files of {certified['run']}, in {output}")
 
 
-def holding(path: Path) -> tuple[dict[str, Any], dict[str, list[dict[str, str]]]]:
-    """A certificate that holds, and its files that are signed.
+def holding(
+    path: Path,
+) -> tuple[dict[str, Any], dict[str, list[dict[str, str]]], dict[str, list[Path]]]:
+    """A certificate that holds, its files that are signed, and where all of them lie.
 
-    These are all that others may see; InputError where one of them is not here.
+    Signed are all that others may see; InputError where one of them is not here.
     """
     certified = verified(path)
     places, _ = reached(certified["files"], [*path.resolve().parents], path)
@@ -108,7 +121,46 @@ def holding(path: Path) -> tuple[dict[str, Any], dict[str, list[dict[str, str]]]
         if len(places[name]) < len(entries):
             message = "is not here, and what is not here is not signed"
             raise InputError(message, file=path, key=f"files.{name}")
-    return certified, files
+    return certified, files, places
+
+
+def differences_of(
+    certified: dict[str, Any], places: dict[str, list[Path]], measurements: Evidence
+) -> Iterator[str]:
+    """What of a release does not follow from its model and the study's audits: what it says was
+    tried, and files for another library, which are made again.
+    """
+    said = certified.get("handed_out")
+    if said is not None and said["tried"] != audited(measurements.gate):
+        yield "certificate: says that other audits were tried than the study's gate"
+    files = {name: some for name, some in certified["files"].items() if name not in EXPORTED}
+    bare = {name: value for name, value in certified.items() if name != "seal"} | {"files": files}
+    for role in EXPORTED:
+        if not places.get(role):
+            continue
+        with TemporaryDirectory() as folder:
+            again = Path(folder, role)
+            try:
+                export_of(bare, places, again, audits=measurements.gate)
+            except InputError as error:
+                yield f"{role}/: cannot be made again: {error}"
+                continue
+            for shown in places[role]:
+                if not same(shown, again / shown.name):
+                    yield f"{role}/{shown.name}: is not what the certified model gives"
+
+
+def same(shown: Path, again: Path) -> bool:
+    """Whether two files say the same, whichever release of transformers wrote them."""
+    if not again.is_file():
+        return False
+    if shown.suffix != ".json":
+        return sha256(shown) == sha256(again)
+    found, wanted = read_json(shown), read_json(again)
+    for value in (found, wanted):
+        if isinstance(value, dict):
+            value.pop("transformers_version", None)
+    return bool(found == wanted)
 
 
 def is_page_of(shown: Path, certified: dict[str, Any], measurements: Evidence) -> bool:

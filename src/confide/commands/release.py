@@ -261,18 +261,8 @@ def assemble(
     again["code"]["version"] = certified["code"]["version"]
     again["handed_out"] = {"tried": audited(audits), "against": against}
     if exportable(spec.train.model):
-        pretrained = getattr(spec.train.model, "pretrained", None)
-        text = card(
-            again,
-            base=None if pretrained is None else base_name(pretrained),
-            adapter=adapter,
-            audits=audits,
-            against=against,
-        )
         role = ADAPTER if adapter else TRANSFORMERS
-        tokenizer = load_tokenizer(copies["tokenizer"][0])
-        write = export_adapter if adapter else export
-        export_paths = with_card(write(files["model"][0].parent, tokenizer, folder / role), text)
+        export_paths = export_of(again, copies, folder / role, audits=audits)
         entries[role] = [
             {"path": str(path.relative_to(folder)), "sha256": sha256(path)} for path in export_paths
         ]
@@ -282,6 +272,32 @@ def assemble(
     for suffix, content in both_pages(sealed_again).items():
         with atomic(folder / f"certificate{suffix}") as temporary:
             temporary.write_text(content)
+
+
+def export_of(
+    certified: dict[str, Any],
+    files: dict[str, list[Path]],
+    output: Path,
+    *,
+    audits: list[dict[str, str]],
+) -> list[Path]:
+    """Write a released model for another library, with a card; the folder is called by its role.
+
+    files: of the release, by role. audits: rows of the gate's table.
+    """
+    spec = parse(CertifySpec, certified["asked"], file=CERTIFICATE).train.model
+    pretrained = getattr(spec, "pretrained", None)
+    adapter = output.name == ADAPTER
+    text = card(
+        certified,
+        base=None if pretrained is None else base_name(pretrained),
+        adapter=adapter,
+        audits=audits,
+        against=certified["handed_out"]["against"],
+    )
+    tokenizer = load_tokenizer(files["tokenizer"][0])
+    write = export_adapter if adapter else export
+    return with_card(write(files["model"][0].parent, tokenizer, output), text)
 
 
 def write_texts(folder: Path, texts: RedactedTexts) -> None:

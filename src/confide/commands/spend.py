@@ -35,6 +35,7 @@ from confide.commands.verify import (
 )
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
+from confide.files.folders import found_below
 from confide.files.io import number, read_file, write_json
 from confide.output.escaping import say
 from confide.output.rounding import rounded_up
@@ -129,7 +130,7 @@ def certificates(places: Sequence[Path]) -> list[Path]:
     """
     paths = []
     for path in places:
-        below = sorted(path.rglob(CERTIFICATE)) if path.is_dir() else [path]
+        below = found(path, CERTIFICATE) if path.is_dir() else [path]
         if not below:
             raise InputError(f"holds no {CERTIFICATE} of a model", file=path)
         if not path.is_dir() and is_of_texts(certificate_in(path)):
@@ -139,15 +140,20 @@ def certificates(places: Sequence[Path]) -> list[Path]:
     return list({path.resolve(): path for path in paths}.values())
 
 
+def found(folder: Path, ending: str) -> list[Path]:
+    """Certificates below a folder, links followed: `ending` is their name, or how it ends."""
+    names = sorted(path for path, _ in found_below(folder))
+    return [
+        Path(name)
+        for name in names
+        if name.endswith(ending) and (ending.startswith(".") or Path(name).name == ending)
+    ]
+
+
 def check_texts(places: Sequence[Path], counted: Sequence[Path]) -> None:
     """InputError where texts lie below a folder whose model is not counted, which they cost."""
     weights = {file["sha256"] for path in counted for file in read(path)["files"]["model"]}
-    below = [
-        path
-        for place in places
-        if place.is_dir()
-        for path in sorted(place.rglob(f"*.{CERTIFICATE}"))
-    ]
+    below = [path for place in places if place.is_dir() for path in found(place, f".{CERTIFICATE}")]
     for path in filter(is_of_texts, below):
         of_model = read_file(path, TextsFile)["model"]
         if of_model["weights"] not in weights:

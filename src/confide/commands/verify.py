@@ -88,11 +88,12 @@ def verify(
         say(f"  {certified['release_note']}")
     say(CHECKED)
     say(f"  checked: the bytes of {', '.join(name for name, paths in files.items() if paths)}")
+    say(*handed_out(certified))
     if unreachable:
         say(f"  not here, so not checked: {', '.join(unreachable)}")
     pages = pages_beside(certificate_file)
     statement = attestation or certificate_file.with_name(NAME)
-    others = unnamed(certificate_file, certified, files, [*pages, statement])
+    others = unnamed(certificate_file, files, [*pages, statement])
     if key is None:
         say(UNSIGNED, *pages_say(certified, pages))
         if others:
@@ -107,6 +108,20 @@ def verify(
             beside=[*(page.name for page in pages), *others],
         )
         say(*lines)
+
+
+def handed_out(certified: dict[str, Any]) -> list[str]:
+    """What a release says beside its claims, which follows from no file: lines for people."""
+    lines = [
+        f"  not checked: that {role}/ is this model (confide attest compares them)"
+        for role in (TRANSFORMERS, ADAPTER)
+        if certified["files"].get(role)
+    ]
+    said = certified.get("handed_out")
+    if said is not None:
+        lines.append(f"  not checked: what was tried against it: {said['tried']}")
+        lines += [f"  released all the same: {reason}" for reason in said["against"]]
+    return lines
 
 
 def certificate_in(place: Path) -> Path:
@@ -152,15 +167,13 @@ def pages_say(certified: dict[str, Any], pages: list[Path]) -> list[str]:
     return [f"  checked: {names} say what the certificate says"]
 
 
-def unnamed(
-    certificate: Path, certified: dict[str, Any], files: dict[str, list[Path]], known: list[Path]
-) -> list[str]:
+def unnamed(certificate: Path, files: dict[str, list[Path]], known: list[Path]) -> list[str]:
     """Files of a release that its certificate does not name: the first NAMED, and how many more.
 
-    None where the certificate is not of a release, whose model lies beside it.
+    None where the certificate is not of a release, whose model lies in its folder.
     """
-    (model,) = certified["files"]["model"]
-    if Path(model["path"]).name != model["path"]:
+    (model,) = files["model"]
+    if not model.resolve().is_relative_to(certificate.parent.resolve()):
         return []
     named = [path for paths in files.values() for path in paths]
     others = below(certificate.parent, [certificate, *known, *named])
@@ -258,6 +271,7 @@ def verified_texts(path: Path, folders: list[Path]) -> list[str]:
     The model's certificate must be here and hold, and all that is claimed of the texts must be its
     own claims.
     """
+    refuse_link(path)
     stated = read_file(path, TextsFile)
     check_seal(stated, path)
     name = stated["model"]["certificate"]
@@ -330,8 +344,17 @@ def check_training(spec: TrainSpec, path: Path) -> None:
         raise InputError(message, file=path, key="init.public")
 
 
+def refuse_link(path: Path) -> None:
+    """InputError for a certificate that is a link: it speaks of what lies where that leads to, and
+    whoever is given this folder would open what lies beside the link.
+    """
+    if path.is_symlink():
+        raise InputError("is a link: verify the folder that it leads to, and open that", file=path)
+
+
 def read(path: Path) -> dict[str, Any]:
     """A certificate of this version whose seal is whole."""
+    refuse_link(path)
     certified = read_json(path)
     if not isinstance(certified, dict) or "seal" not in certified:
         raise InputError("is not a certificate", file=path)

@@ -57,12 +57,19 @@ def vouched(
     yield f"  checked: the signature, and that it is over {covered}"
     if absent:
         yield f"  signed, but not here: {', '.join(absent)}"
-    if unsigned := [name for name in beside if name not in subjects]:
+    folder = certificate.parent
+    if unsigned := [name for name in beside if not is_signed(folder, name, subjects)]:
         yield f"  not signed, so not checked: {', '.join(unsigned)}"
     for reason in predicate["overruled"]:
         yield f"  signed all the same: {reason}"
     for audit in predicate["unbound"]:
         yield f"  does not say of which weights it is: {audit}"
+
+
+def is_signed(folder: Path, name: str, subjects: dict[str, str]) -> bool:
+    """Whether a file of a folder is one that was signed, by its name and its bytes."""
+    path = folder / name
+    return path.is_file() and subjects.get(name) == sha256(path)
 
 
 def check_roles(roles: dict[str, list[str]], subjects: dict[str, str], attestation: Path) -> None:

@@ -5,20 +5,24 @@ SHA-256, these must be the certificate's; where an audit names none, that is sai
 or speaks against the model is listed, for somebody to overrule.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from confide.certify.gate import INCONCLUSIVE, REFUTED, SKIPPED, STANDS, cases, rows_of
+from confide.certify.gate import INCONCLUSIVE, REFUTED, SKIPPED, STANDS, Claims, cases_of, rows_of
 from confide.certify.rounding import ROUNDED
 from confide.errors import InputError
-from confide.files.io import read_json, read_object, sha256
+from confide.files.io import read_file, read_json, read_object, sha256
 from confide.signing.statement import AUDITS, SCAN
+from confide.specs import TEXT_AUDIT
+from confide.specs.files import AuditFile
 
 # Attacks that can refute a certificate. They read the model, the ledger and public coins. What is
 # measured of the corpus's own text is not signed: its digest would tell who tries texts which fits.
 AUDITING = ("game", "gradients")
+REFUTING = (*AUDITING, TEXT_AUDIT)
+AGAINST = (REFUTED, INCONCLUSIVE)
 NamedFiles = dict[str, list[dict[str, str]]]  # by role, with path and SHA-256
 
 
@@ -78,7 +82,7 @@ def evidence(run: str, files: NamedFiles, certificate: Path, study: Path) -> Evi
 
 def take_audits(collected: Evidence, run: str, weights: str, study: Path) -> None:
     """Each attack on the run that can refute its certificate."""
-    for path, value in audits_of(run, study):
+    for path, value in audits_in(runs_of(run, study), run, AUDITING):
         name = f"results/runs/{run}/{path.name}"
         if value.get("weights") is None:
             collected.unbound.append(name)
@@ -120,27 +124,44 @@ def take_gate(collected: Evidence, run: str, weights: str, study: Path) -> None:
 
 
 def take_refutations(collected: Evidence, run: str, certificate: Path, study: Path) -> None:
-    """Audits that lie beside the run and speak against its certificate, whatever studies list.
+    """Audits beside the run, or beside its certificate, that speak against it, whatever studies
+    list. The gate's rows then say so, too.
 
     Of one that does not name its weights nobody knows whether it is of this model.
     """
     told = {(row["audit"], row["outcome"]) for row in collected.gate}
-    for path, value in audits_of(run, study):
-        if value.get("weights") is None:
-            continue
-        for case in cases(certificate, path):
-            speaks_against = case.outcome in (REFUTED, INCONCLUSIVE)
-            if speaks_against and (case.audit, case.outcome) not in told:
-                said = f"{case.audit} {case.outcome}: {case.says}"
-                collected.against.append(f"results/runs/{run}/{path.name}: {said}")
+    certified = read_file(certificate, Claims)
+    seen: set[Path] = set()
+    folders = [runs_of(run, study)]
+    if certificate.resolve().parent.as_posix().endswith(f"/{run}"):  # of a run, in any project
+        folders.append(certificate.resolve().parent)
+    for folder in folders:
+        for path, value in audits_in(folder, run, REFUTING):
+            if value.get("weights") is None or path.resolve() in seen:
+                continue
+            seen.add(path.resolve())
+            measured = read_file(path, AuditFile)
+            for case in cases_of(certified, certificate, measured=measured, audit=path):
+                if case.outcome in AGAINST and (case.audit, case.outcome) not in told:
+                    said = f"{case.audit} {case.outcome}: {case.says}"
+                    collected.against.append(f"results/runs/{run}/{path.name}: {said}")
+                    others = [row for row in collected.gate if row["audit"] != case.audit]
+                    row = {"run": run, "audit": case.audit, "outcome": case.outcome}
+                    collected.gate = [*others, row | {"says": case.says}]
 
 
-def audits_of(run: str, study: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Each attack on the run that can refute its certificate: its file, and what that says."""
-    folder = study.resolve().parent.parent / "runs" / run
+def runs_of(run: str, study: Path) -> Path:
+    """Where what was measured of a run lies, in the project of a study."""
+    return study.resolve().parent.parent / "runs" / run
+
+
+def audits_in(
+    folder: Path, run: str, attacks: Sequence[str]
+) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Each of some attacks on a run that can refute its certificate: its file, and what it says."""
     for path in sorted(folder.glob("*.json")):
         value = read_json(path)
-        if not isinstance(value, dict) or value.get("attack") not in AUDITING:
+        if not isinstance(value, dict) or value.get("attack") not in attacks:
             continue
         if value.get("run") != run:
             message = f"belongs to another model than {run}"

@@ -33,6 +33,7 @@ from confide.train.pools import check_pools
 from confide.types import UNNAMED, AnyRelease, PoolName, Release, StateRelease, Step
 
 Epochs = Sequence[Sequence[Step]]
+MOST_UPDATES = 20_000_000  # of a ledger that is checked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,6 +346,22 @@ def counted(releases: Iterable[AnyRelease]) -> list[AnyRelease]:
     return merged
 
 
+def check_length(spec: TrainSpec, sizes: Sizes, *, recorded: int, file: Path) -> None:
+    """InputError for a ledger of fewer epochs than are asked for, or of more updates than anybody
+    could list: whoever wrote it may want to take all memory.
+    """
+    recipe = spec.recipe
+    if recipe.epochs > recorded:
+        message = f"has other epochs than the {recipe.epochs} that were asked for"
+        raise InputError(message, file=file, key="epoch", value=recorded)
+    texts = sum(sizes.pools.values())
+    noisy = (recipe.noisy_epochs or recipe.epochs) * texts / recipe.noisy_batch_size
+    if recipe.epochs * texts / recipe.batch_size + noisy > MOST_UPDATES:
+        raise InputError(
+            f"asks for more than {MOST_UPDATES:,} updates", file=file, key="data.pools"
+        )
+
+
 def check_ledger(spec: TrainSpec, ledger: Ledger, sizes: Sizes, file: Path) -> None:
     """InputError unless the ledger holds the updates, and the noise, that these settings ask for,
     epoch by epoch.
@@ -357,6 +374,8 @@ def check_ledger(spec: TrainSpec, ledger: Ledger, sizes: Sizes, file: Path) -> N
         coordinates=check_coordinates(spec, ledger, file),
         sequence=check_sequences(ledger, file),
     )
+    recorded = ledger.epochs()
+    check_length(spec, sizes, recorded=len(recorded), file=file)
     epochs = enumerate_steps(spec, sizes)
     if any(step.state == "published" for steps in epochs for step in steps):
         releases = ledger.releases()
@@ -370,7 +389,6 @@ def check_ledger(spec: TrainSpec, ledger: Ledger, sizes: Sizes, file: Path) -> N
         return
     noise_multiplier = check_noise(spec, ledger, epochs, sizes, file)
     wanted = planned(spec, epochs, noise_multiplier=noise_multiplier, sizes=sizes)
-    recorded = ledger.epochs()
     if [number for number, _ in recorded] != list(range(1, len(wanted) + 1)):
         raise InputError(
             f"has other epochs than the {len(wanted)} that were asked for",
