@@ -16,6 +16,10 @@ from confide.output.rounding import ceiling, rounded_up
 from confide.types import UNNAMED, Correlation, Release, Step
 
 Row = tuple[str, ...]
+LEAST_NOISE = 1e-6  # what floats can price
+MOST_NOISE = 1e9
+MOST_STEPS = 10**12
+MOST_OF_GROUP = 10**6
 
 
 def epsilon(
@@ -57,6 +61,7 @@ def epsilon(
     base = check_ranges(target, delta, sample_rate, steps, relation or "replace_one")
     check(
         noise_multiplier,
+        steps=steps,
         gamma=gamma,
         delta2=delta2,
         group=group,
@@ -82,20 +87,25 @@ def epsilon(
         message = "give either noise_multiplier or target_epsilon"
         raise InputError(message, key="noise_multiplier", value=noise_multiplier)
     mechanism = f"sample_rate {sample_rate}, {steps} steps, delta {delta}"
-    say(f"noise_multiplier {noise_multiplier}, {mechanism}")
+    lines = [f"noise_multiplier {noise_multiplier}, {mechanism}"]
     each = noise_multiplier / shared
     if releases_per_step or unamplified:
-        say(f"priced as {count} steps at sample_rate {rate:.5g}, noise_multiplier {each:.5g}")
+        lines.append(
+            f"priced as {count} steps at sample_rate {rate:.5g}, noise_multiplier {each:.5g}"
+        )
     releases = [
         replace(
             updates(noise_multiplier=each, sample_rate=rate, steps=count), correlation=correlation
         )
     ]
     if correlation is not None:
-        say(f"noise correlated over {bands} steps, {correlation.separation} groups in turns")
-        say(in_sums(releases[0], sample_rate, delta, base))
+        lines.append(
+            f"noise correlated over {bands} steps, {correlation.separation} groups in turns"
+        )
+        lines.append(in_sums(releases[0], sample_rate, delta, base))
     for row in table(releases, delta, gamma, delta2 or 0.0, group):
-        say(f"{row[0]:<42}" + "".join(f"{cell:>14}" for cell in row[1:]))
+        lines.append(f"{row[0]:<42}" + "".join(f"{cell:>14}" for cell in row[1:]))
+    say(*lines)
 
 
 def correlated(
@@ -146,22 +156,42 @@ def priced(
 ) -> float:
     """Epsilon by privacy loss distributions, with which the second accountant agrees."""
     base = check_ranges(1.0, delta, sample_rate, steps, relation)
-    check(noise_multiplier, gamma=None, delta2=None, group=None, releases_per_step=None)
+    check(
+        noise_multiplier, steps=steps, gamma=None, delta2=None, group=None, releases_per_step=None
+    )
     ran = updates(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps)
-    return accounting.agree([ran], delta, base)["pld"]
+    return agreed([ran], delta, base)["pld"]
+
+
+def agreed(releases: Sequence[Release], delta: float, relation: Relation) -> dict[str, float]:
+    """Epsilon by every accountant; InputError where they do not agree, so that nothing is said."""
+    try:
+        return accounting.agree(releases, delta, relation)
+    except ArithmeticError:
+        message = "is so small, or updates are so many, that two accountants do not agree: no price"
+        raise InputError(message, key="privacy.delta", value=delta) from None
 
 
 def check(
     noise_multiplier: float | None,
     *,
+    steps: int,
     gamma: float | None,
     delta2: float | None,
     group: int | None,
     releases_per_step: int | None,
 ) -> None:
     """InputError naming the first flag whose value makes no sense."""
-    if noise_multiplier is not None and not 0 < noise_multiplier < math.inf:
-        raise InputError("must be positive", key="noise_multiplier", value=noise_multiplier)
+    if noise_multiplier is not None:
+        if not 0 < noise_multiplier < math.inf:
+            raise InputError("must be positive", key="noise_multiplier", value=noise_multiplier)
+        if not LEAST_NOISE <= noise_multiplier <= MOST_NOISE:
+            message = f"must lie between {LEAST_NOISE:g} and {MOST_NOISE:g}"
+            raise InputError(message, key="noise_multiplier", value=noise_multiplier)
+    if steps > MOST_STEPS:
+        raise InputError(f"must be at most {MOST_STEPS:,}", key="steps", value=steps)
+    if group is not None and group > MOST_OF_GROUP:
+        raise InputError(f"must be at most {MOST_OF_GROUP:,}", key="group", value=group)
     for key, value in (("gamma", gamma), ("delta2", delta2)):
         if value is not None and not 0 <= value <= 1:
             raise InputError("must lie between 0 and 1", key=key, value=value)
@@ -176,7 +206,7 @@ def table(
     """Rows of text: a name and a number for each relation."""
     relations = accounting.RELATIONS
     yield ("", *relations)
-    prices = {relation: accounting.agree(releases, delta, relation) for relation in relations}
+    prices = {relation: agreed(releases, delta, relation) for relation in relations}
     for accountant in accounting.ACCOUNTANTS:
         yield (
             f"epsilon, {accountant}",
