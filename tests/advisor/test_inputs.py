@@ -93,6 +93,12 @@ def as_maildir(path: Path) -> None:
         (path / f"cur/{number}.host:2,S").write_bytes(mail(number).as_bytes())
 
 
+def written_corpus(folder: Path) -> dict[str, Any]:
+    """The corpus of the params.yaml that init wrote into a folder."""
+    corpus: dict[str, Any] = yaml.safe_load((folder / "params.yaml").read_text())["corpora"]["mine"]
+    return corpus
+
+
 def as_letters(path: Path) -> None:
     path.mkdir()
     for number in range(9):
@@ -247,7 +253,7 @@ def test_columns_of_secrets_are_named_by_the_user(
     shown = capsys.readouterr().out
     counted = "customer (in 200 of 200 rows), mail (in none of 200 rows)"
     assert f"secrets from {counted}; not read: id (--doc" in shown and "customer " in shown
-    corpus = yaml.safe_load((tmp_path / "params.yaml").read_text())["corpora"]["mine"]
+    corpus = written_corpus(tmp_path)
     assert corpus == {"reader": "table", "path": "chats.csv", "secrets": ["customer", "mail"]}
     (tmp_path / "note.txt").write_text("no table\n")
     with pytest.raises(InputError, match="--secrets = 'a': is no table"):
@@ -261,7 +267,7 @@ def test_rows_of_one_conversation_come_into_one_split(
     rows = [f"c{n // 4},Hello and wait for number {n}\n" for n in range(2400)]
     path.write_text("".join(["conversation,text\n", *rows]))
     assert main(["init", str(path), "--doc", "conversation"]) == 0
-    corpus = yaml.safe_load((tmp_path / "params.yaml").read_text())["corpora"]["mine"]
+    corpus = written_corpus(tmp_path)
     assert corpus == {"reader": "table", "path": "chats.csv", "doc": "conversation"}
     assert "doc from conversation" in capsys.readouterr().out
 
@@ -296,5 +302,5 @@ def test_an_encoding_is_named_by_the_user(
     assert "--encoding = 'utf-7': expected one of cp1252, latin-1" in capsys.readouterr().err
     assert main(["init", str(path), "--encoding", "cp1252"]) == 0
     assert "plain text in CP1252" in capsys.readouterr().out
-    corpus = yaml.safe_load((tmp_path / "params.yaml").read_text())["corpora"]["mine"]
+    corpus = written_corpus(tmp_path)
     assert corpus == {"reader": "lines", "path": "a.txt", "encoding": "cp1252"}

@@ -16,14 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from confide.commands.release import RELEASED, export_of, own_objections, public_files
-from confide.commands.verify import (
-    ADAPTER,
-    TRANSFORMERS,
-    certificate_in,
-    pages_beside,
-    reached,
-    verified,
-)
+from confide.commands.verify import EXPORTED, certificate_in, pages_beside, reached, verified
 from confide.errors import Failure, InputError
 from confide.files.io import atomic, read_json, sha256, write_json
 from confide.output.escaping import say
@@ -36,7 +29,6 @@ from confide.signing.keys import fingerprint, private_key
 from confide.signing.public_log import bundle
 from confide.signing.statement import CERTIFICATE, PAGES, payload_of
 
-EXPORTED = (TRANSFORMERS, ADAPTER)
 REQUIRED = ("model", "config", "tokenizer", "ledger")
 OF_TEXT = (
     "the certificate holds digests of confidential text: keep this attestation, "

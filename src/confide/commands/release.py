@@ -230,7 +230,7 @@ def unknown_since(certified: dict[str, Any]) -> str:
         )
         return f"unknown: {few}; {review} with more (--size), or with --most, may find one"
     if certified["policy"]["gamma_upper"] is not None:
-        return no_bound(certified["policy"]["gamma"], 1.0)
+        return no_bound(certified["policy"]["gamma"], 1.0)  # to which the bound is rounded
     return f"{UNKNOWN}; {review} finds a bound"
 
 

@@ -140,20 +140,17 @@ def certificates(places: Sequence[Path]) -> list[Path]:
     return list({path.resolve(): path for path in paths}.values())
 
 
-def found(folder: Path, ending: str) -> list[Path]:
-    """Certificates below a folder, links followed: `ending` is their name, or how it ends."""
-    names = sorted(path for path, _ in found_below(folder))
-    return [
-        Path(name)
-        for name in names
-        if name.endswith(ending) and (ending.startswith(".") or Path(name).name == ending)
-    ]
+def found(folder: Path, pattern: str) -> list[Path]:
+    """Files below a folder whose names match a pattern, in order, links followed."""
+    paths = sorted(Path(name) for name, _ in found_below(folder))
+    return [path for path in paths if path.match(pattern)]
 
 
 def check_texts(places: Sequence[Path], counted: Sequence[Path]) -> None:
     """InputError where texts lie below a folder whose model is not counted, which they cost."""
     weights = {file["sha256"] for path in counted for file in read(path)["files"]["model"]}
-    below = [path for place in places if place.is_dir() for path in found(place, f".{CERTIFICATE}")]
+    folders = filter(Path.is_dir, places)
+    below = [path for folder in folders for path in found(folder, f"*.{CERTIFICATE}")]
     for path in filter(is_of_texts, below):
         of_model = read_file(path, TextsFile)["model"]
         if of_model["weights"] not in weights:

@@ -42,6 +42,7 @@ CERTIFICATE = "certificate.json"  # its name in the folder of a run, or of a rel
 # Folders of a release that a library opens as a whole: transformers' `from_pretrained`, or PEFT's.
 TRANSFORMERS = "transformers"
 ADAPTER = "adapter"
+EXPORTED = (TRANSFORMERS, ADAPTER)
 NAMED = 8  # of the files that no certificate names
 SINGLE = ("ledger", "model", "recall", "neighbours")
 NEEDED = (*SINGLE, "start_ledgers")
@@ -114,7 +115,7 @@ def handed_out(certified: dict[str, Any]) -> list[str]:
     """What a release says beside its claims, which follows from no file: lines for people."""
     lines = [
         f"  not checked: that {role}/ is this model (confide attest compares them)"
-        for role in (TRANSFORMERS, ADAPTER)
+        for role in EXPORTED
         if certified["files"].get(role)
     ]
     said = certified.get("handed_out")
@@ -188,7 +189,7 @@ def check_folders(certificate: Path, entries: dict[str, Any], files: dict[str, l
     It may change what the library makes of the folder: an adapter, code, a chat template. The
     folder is the one beside the certificate, and wherever else its files were found.
     """
-    for role in (TRANSFORMERS, ADAPTER):
+    for role in EXPORTED:
         named = files.get(role, [])
         beside = [certificate.parent / entry["path"] for entry in entries.get(role, [])]
         for folder in dict.fromkeys(path.parent for path in [*beside, *named]):

@@ -69,7 +69,7 @@ def vouched(
 def is_signed(folder: Path, name: str, subjects: dict[str, str]) -> bool:
     """Whether a file of a folder is one that was signed, by its name and its bytes."""
     path = folder / name
-    return path.is_file() and subjects.get(name) == sha256(path)
+    return name in subjects and path.is_file() and sha256(path) == subjects[name]
 
 
 def check_roles(roles: dict[str, list[str]], subjects: dict[str, str], attestation: Path) -> None:

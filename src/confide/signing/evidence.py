@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from confide.certify.gate import INCONCLUSIVE, REFUTED, SKIPPED, STANDS, Claims, cases_of, rows_of
+from confide.certify.gate import INCONCLUSIVE, REFUTED, SKIPPED, STANDS, cases_of, rows_of
 from confide.certify.rounding import ROUNDED
 from confide.errors import InputError
 from confide.files.io import read_file, read_json, read_object, sha256
 from confide.signing.statement import AUDITS, SCAN
 from confide.specs import TEXT_AUDIT
-from confide.specs.files import AuditFile
+from confide.specs.files import AuditFile, Claims
 
 # Attacks that can refute a certificate. They read the model, the ledger and public coins. What is
 # measured of the corpus's own text is not signed: its digest would tell who tries texts which fits.
@@ -131,23 +131,32 @@ def take_refutations(collected: Evidence, run: str, certificate: Path, study: Pa
     """
     told = {(row["audit"], row["outcome"]) for row in collected.gate}
     certified = read_file(certificate, Claims)
-    seen: set[Path] = set()
+    for path in refuting(run, certificate, study):
+        measured = read_file(path, AuditFile)
+        for case in cases_of(certified, certificate, measured=measured, audit=path):
+            if case.outcome in AGAINST and (case.audit, case.outcome) not in told:
+                said = f"{case.audit} {case.outcome}: {case.says}"
+                collected.against.append(f"results/runs/{run}/{path.name}: {said}")
+                others = [row for row in collected.gate if row["audit"] != case.audit]
+                row = {"run": run, "audit": case.audit, "outcome": case.outcome}
+                collected.gate = [*others, row | {"says": case.says}]
+
+
+def refuting(run: str, certificate: Path, study: Path) -> list[Path]:
+    """Audits that can refute a certificate and name their weights, each once: beside the run in the
+    project of a study, and beside the certificate where that lies in the run's own folder.
+    """
     folders = [runs_of(run, study)]
-    if certificate.resolve().parent.as_posix().endswith(f"/{run}"):  # of a run, in any project
-        folders.append(certificate.resolve().parent)
-    for folder in folders:
-        for path, value in audits_in(folder, run, REFUTING):
-            if value.get("weights") is None or path.resolve() in seen:
-                continue
-            seen.add(path.resolve())
-            measured = read_file(path, AuditFile)
-            for case in cases_of(certified, certificate, measured=measured, audit=path):
-                if case.outcome in AGAINST and (case.audit, case.outcome) not in told:
-                    said = f"{case.audit} {case.outcome}: {case.says}"
-                    collected.against.append(f"results/runs/{run}/{path.name}: {said}")
-                    others = [row for row in collected.gate if row["audit"] != case.audit]
-                    row = {"run": run, "audit": case.audit, "outcome": case.outcome}
-                    collected.gate = [*others, row | {"says": case.says}]
+    beside = certificate.resolve().parent
+    if beside.as_posix().endswith(f"/{run}"):
+        folders.append(beside)
+    named = {
+        path.resolve(): path
+        for folder in folders
+        for path, value in audits_in(folder, run, REFUTING)
+        if value.get("weights") is not None
+    }
+    return list(named.values())
 
 
 def runs_of(run: str, study: Path) -> Path:

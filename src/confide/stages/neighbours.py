@@ -137,7 +137,7 @@ def neighbours(
     ranges = shards(points)
     lot = lot_of(points, spec.seed)
     there, some_secrets = candidates(ranges, labels, spec.sample, lot, threads)
-    for label in (*(labels or ()), *spec.named):
+    for label in labels or spec.named:
         there.setdefault(Kind(planted=False, label=label), 0)
     wanted: dict[Kind, int] = {}
     for planted in (False, True):

@@ -108,7 +108,7 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
         threads=threads,
     )
     by_label = strings.labels(threads)
-    for label in (*(labels or ()), *spec.named):
+    for label in labels or spec.named:
         count.secrets.setdefault(label, Flags())
     unique = {}
     for label in count.secrets:
