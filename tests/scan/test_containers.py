@@ -223,6 +223,13 @@ def test_what_cannot_be_opened_is_an_error(tmp_path, content, reason):
     assert str(error.value).startswith(f"{path}: cannot be searched: ")
 
 
+def test_what_a_killed_process_left_is_to_be_deleted(tmp_path):
+    path = tmp_path / ".utility.png.other-node.17.tmp"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n")
+    with pytest.raises(InputError, match="killed has left it: delete it"), searchable(str(path)):
+        found(path)
+
+
 @pytest.mark.parametrize("kind", [3, 42])
 def test_a_pdf_of_matplotlib(tmp_path, kind):
     path = tmp_path / "figure.pdf"

@@ -25,6 +25,7 @@ from confide.files.jsons import JsonObject
 LINE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY
 REFUSED = (JSONDecodeError, jsons.Repeated, jsons.Nested)  # what `refused_json` can explain
 LONGEST = 1 << 27  # bytes of a line of text
+TEMPORARY = ".tmp"
 
 
 @contextmanager
@@ -65,11 +66,11 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 def _beside(path: Path) -> Iterator[Path]:
     """A name for what will become `path`, free of what killed processes have left."""
     prefix = f".{path.name}.{platform.node()}."
-    temporary = path.with_name(f"{prefix}{os.getpid()}.tmp")
+    temporary = path.with_name(f"{prefix}{os.getpid()}{TEMPORARY}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for left in path.parent.glob(f"{glob.escape(prefix)}*.tmp"):
-            if not _running(left.name.removeprefix(prefix).removesuffix(".tmp")):
+        for left in path.parent.glob(f"{glob.escape(prefix)}*{TEMPORARY}"):
+            if not _running(left.name.removeprefix(prefix).removesuffix(TEMPORARY)):
                 _remove(left)
         yield temporary
     except (OSError, SafetensorError) as error:  # safetensors makes the latter of a full disk
@@ -77,6 +78,12 @@ def _beside(path: Path) -> Iterator[Path]:
         raise InputError(f"cannot be written: {reason}", file=path) from error
     finally:
         _remove(temporary)
+
+
+def is_temporary(path: str | Path) -> bool:
+    """Whether a file is named like what `atomic` writes to, on this machine or another."""
+    name = Path(path).name
+    return name.startswith(".") and name.endswith(TEMPORARY)
 
 
 def _running(process: str) -> bool:

@@ -21,6 +21,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from confide.errors import InputError
+from confide.files.io import is_temporary
 from confide.scan import markup, pdf, png
 from confide.scan.unfolding import Budget, File, Inflating, TooLarge, Unfolding
 
@@ -59,6 +60,8 @@ def searchable(name: str) -> Iterator[None]:
     except BROKEN as error:
         damage = f"is damaged, encrypted, nested too deep or too large ({type(error).__name__})"
         reason = getattr(error, "strerror", None) or damage
+        if is_temporary(name):
+            reason += "; if no process is writing it, one that was killed has left it: delete it"
         raise InputError(f"cannot be searched: {reason}", file=name) from None
 
 
