@@ -243,6 +243,18 @@ WRONG = [  # a place in the tiny file, what it becomes, the key that the error n
         "either epsilon or noise_multiplier",
     ),
     ("bpe, corpus: public,", "bpe,", "tokenizers.bpe.corpus:", "kind bpe needs it"),
+    (
+        "epsilon: 3.0",
+        "noise_multiplier: 1.0e-160",
+        "privacy.eps3.noise_multiplier",
+        "greater than or equal to 0.000001",
+    ),
+    (
+        "epsilon: 3.0",
+        "noise_multiplier: 1.0e+160",
+        "privacy.eps3.noise_multiplier",
+        "less than or equal to 1000000000",
+    ),
     ("utility", "futility", "studies.tiny.figures.1 = 'futility'", "not one of tradeoff"),
     ("  redacted: {", "  red-acted: {", "runs.red-acted:", "letters, digits and _"),
     ("  address: {", "  evaluate: {", "attacks.evaluate:", "is taken"),

@@ -250,7 +250,7 @@ def test_the_gate_holds_a_planted_point_against_the_claim_for_points(tmp_path):
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("noise", [1e-4, 1e-20])
+@pytest.mark.parametrize("noise", [1e-4, 1e-6])
 @pytest.mark.parametrize("method", ["dpsgd", "crt", "selective"])
 def test_noise_in_name_only_is_infinity_in_numbers_and_words(tmp_path, method, noise):
     tiny = [

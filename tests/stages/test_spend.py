@@ -12,7 +12,7 @@ from certified import ASKED, DELTA, METHODS, append, certificate
 from confide.certify.certificate import sealed
 from confide.certify.texts import certificate_of_texts
 from confide.cli import main
-from confide.commands.spend import LISTED, corpora_of, spend
+from confide.commands.spend import APART, LISTED, corpora_of, spend
 from confide.dp.accounting.price import epsilon
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
@@ -219,6 +219,7 @@ def test_other_units_and_datasets_stand_apart(tmp_path, model, capsys):
     assert (
         "Models of different corpora, units or chunks are not added up" in capsys.readouterr().out
     )
+    assert APART in json.loads((tmp_path / "spent.json").read_text())["notes"]
     found = spent(tmp_path, *folders, one_corpus=True)
     assert [one["runs"] for one in found] == [["x1/g0-s0", "x2/g0-s0", "y1/g0-s0"], ["x3/g0-s0"]]
     assert math.isclose(found[0]["epsilon"], priced(3 * UPDATES, 3 * DELTA), rel_tol=1e-6)

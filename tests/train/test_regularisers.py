@@ -279,9 +279,7 @@ def test_texts_without_an_author_are_read_and_not_regularised() -> None:
         for one in (job, plain):
             rows = one.regulariser.rows(data.original, np.arange(8), BOS)
             one.regulariser.gradient(
-                Training(
-                    one.model, one.spec.recipe.regulariser_weight, None, one.batches.budget, False
-                ),
+                Training(one.model, one.spec.recipe.regulariser_weight, None, Budget(32), False),
                 [rows],
             )
         for own, other in zip(job.model.parameters(), plain.model.parameters(), strict=True):
@@ -303,7 +301,7 @@ def test_bfloat16_gives_the_same_gradient_roughly() -> None:
         for half in (False, True):
             job = job_of(data, kind)
             rows = [job.regulariser.rows(data.original, np.arange(8), BOS)]
-            job.regulariser.gradient(Training(job.model, 1.0, None, job.batches.budget, half), rows)
+            job.regulariser.gradient(Training(job.model, 1.0, None, Budget(32), half), rows)
             found.append(
                 torch.cat([parameter.grad.flatten() for parameter in job.model.parameters()])
             )

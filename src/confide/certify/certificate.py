@@ -28,6 +28,7 @@ from confide.certify.review import check_review, words_of
 from confide.certify.rounding import OFTEN
 from confide.certify.together import releases_of
 from confide.certify.token_claims import token_claims
+from confide.dp.accounting.price import Price
 from confide.dp.ledger import EVENTS, Ledger, noise_drawn_twice, settings_digest, updates_of
 from confide.errors import InputError
 from confide.files.io import number, read_file, sha256
@@ -66,7 +67,7 @@ FLOATS = (
 )
 ASSUMPTIONS = (
     "the attacker sees the released model and every update, but neither the noise "
-    "nor the Poisson batches",
+    "nor the Poisson batches, nor how long training took, nor whether a text was too long for it",
     FLOATS,
     "neighbours have the same splits, the same planted canaries, and the same texts that a reader "
     "leaves out, which hang on names, on the places of lines and, where a reader counts texts, on "
@@ -149,7 +150,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> JsonObjec
     content = {
         "version": VERSION,
         "run": spec.train.run,
-        "says": in_words(claims, missing=facts.missing, by_hand=facts.by_hand),
+        "says": in_words(claims, facts.price, missing=facts.missing, by_hand=facts.by_hand),
         "unit": facts.unit,
         "claims": claims,
         "curves": claim_curves(facts),
@@ -665,7 +666,9 @@ def kind_of(release: AnyRelease) -> str:
     return kind
 
 
-def in_words(claims: Sequence[Claim], *, missing: str, by_hand: Sequence[str] = ()) -> str:
+def in_words(
+    claims: Sequence[Claim], price: Price, *, missing: str, by_hand: Sequence[str] = ()
+) -> str:
     """The strongest claim about any protected record, and about a secret, in a few sentences.
 
     missing: why nobody can say how many secrets the policy catches, or nothing. by_hand: the words
@@ -680,24 +683,28 @@ def in_words(claims: Sequence[Claim], *, missing: str, by_hand: Sequence[str] = 
     # where tokens are told apart, a mask in their place may change what is public
     changing = "changing the tokens of" if caught["unit"] == TOKENS else "masking"
     text = (
-        f"Replacing {record['unit']} {odds(record)}; {changing} a secret that the policy "
-        f"catches{everywhere} {odds(caught)}, one that it misses {odds(missed)}."
+        f"Replacing {record['unit']} {odds(record, price.record)}; "
+        f"{changing} a secret that the policy catches{everywhere} {odds(caught, price.caught)}, "
+        f"one that it misses {odds(missed, price.missed)}."
     )
     if alone and alone["epsilon"] != caught["epsilon"]:
         text += (
             " Masking one occurrence of a caught secret alone, so that a later copy comes back, "
-            f"{odds(alone)}."
+            f"{odds(alone, price.record)}."
         )
     if missing:
         text += f" How many secrets the policy catches is {missing}."
     return f"{text} How many it misses was marked by hand." if by_hand else text
 
 
-def odds(claim: Claim) -> str:
-    """What a claim says of the odds of any outcome, and on which condition."""
+def odds(claim: Claim, reached: Sequence[AnyRelease] | None) -> str:
+    """What a claim says of the odds of any outcome, and on which condition.
+
+    reached: updates that read what is protected; None where an exact one did.
+    """
     if claim["epsilon"] == math.inf:
         said = "may change the odds of any outcome without bound (epsilon = infinity)"
-    elif claim["epsilon"] == 0:
+    elif reached == []:
         said = "changes nothing at all (epsilon = 0)"
     else:
         said = (

@@ -182,7 +182,7 @@ def secret_claims(facts: Facts) -> Iterator[Claim]:
     # where the original text is read, a copy whose mark changes is another record that changes
     also = [NEIGHBOURS] if price.by_token else untouched if price.screened else facts.marks
     if_caught = [facts.sampled, *facts.lengths, *facts.hidden_too, *also]
-    if caught == 0:
+    if price.caught == []:
         shifted = facts.packing is not None and "original" in facts.packing.views
         if_caught = [*untouched, *(facts.lengths if shifted else [])]
     if_missed = [*facts.conservative_condition, facts.sampled, *facts.lengths, *facts.marks]

@@ -13,11 +13,10 @@ from confide.dp.accounting.curves import Relation
 from confide.errors import InputError
 from confide.output.escaping import say
 from confide.output.rounding import ceiling, rounded_up
+from confide.specs.training import LEAST_NOISE, MOST_NOISE
 from confide.types import UNNAMED, Correlation, Release, Step
 
 Row = tuple[str, ...]
-LEAST_NOISE = 1e-6  # what floats can price
-MOST_NOISE = 1e9
 MOST_STEPS = 10**12
 MOST_OF_GROUP = 10**6
 

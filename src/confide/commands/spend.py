@@ -279,11 +279,7 @@ def lines(
         yield "All are counted as models of one corpus, as asked."
     elif assumed := dict.fromkeys(model.run for group in groups for model in group.assumed):
         yield f"No dataset is recorded of {', '.join(assumed)}: taken for the corpus of all others."
-    if len(groups) > len({group.claims for group in groups}):
-        yield APART
-    yield POOLS
-    yield OTHERS
-    yield LISTED
+    yield from notes_on(groups)
 
 
 def table(group: Group, joint: Total) -> Iterator[str]:
@@ -303,6 +299,12 @@ def table(group: Group, joint: Total) -> Iterator[str]:
     if joint.how != ADDED:
         notes.append(f"epsilons alone add up to {rounded_up(joint.added)}")
     yield f"{together}  ({'; '.join(notes)})"
+
+
+def notes_on(groups: Sequence[Group]) -> list[str]:
+    """What the totals say nothing of."""
+    several = len(groups) > len({group.claims for group in groups})
+    return [*([APART] if several else []), POOLS, OTHERS, LISTED]
 
 
 def as_json(
@@ -340,4 +342,4 @@ def as_json(
                 "why": joint.why,
             }
             rows.append(about | described | numbers)
-    return {"models": models, "totals": rows, "notes": [POOLS, OTHERS, LISTED]}
+    return {"models": models, "totals": rows, "notes": notes_on(groups)}

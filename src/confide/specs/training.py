@@ -86,13 +86,17 @@ def pretrained_name(pretrained: str) -> str:
 ModelSpec = Annotated[LSTMSpec | GPT2Spec | CausalLMSpec, Field(discriminator="kind")]
 
 
+LEAST_NOISE = 1e-6  # what floats can price
+MOST_NOISE = 1e9
+
+
 class PrivacySpec(Spec):
     """Either a target epsilon (noise calibrated to the enumerated steps) or a noise_multiplier, not
     both.
     """
 
     epsilon: Positive | None = None
-    noise_multiplier: Positive | None = None
+    noise_multiplier: Annotated[float, Field(ge=LEAST_NOISE, le=MOST_NOISE)] | None = None
     delta: Annotated[float, Field(gt=0, lt=1)] = 8e-5
     # with a smaller one rounding would make contributions longer than that
     max_grad_norm: Annotated[float, Field(ge=1e-20)] = 1.0

@@ -7,7 +7,8 @@ prices the same updates, and must agree.
 
 from pathlib import Path
 
-from confide.certify.certificate import certificate
+from confide.certify.certificate import certificate, lineage
+from confide.certify.together import releases_of
 from confide.dp.accounting.cross_check import google
 from confide.dp.accounting.price import mechanisms_of
 from confide.dp.ledger import Ledger
@@ -48,7 +49,9 @@ def certify(
         "start_ledgers": start_ledgers or [],
     }
     written = certificate(spec, files)
-    mechanisms = mechanisms_of(Ledger.from_file(ledger).releases())
+    starts = [Ledger.from_file(path) for path in files["start_ledgers"]]
+    history = lineage(Ledger.from_file(ledger), ledger, starts)
+    mechanisms = mechanisms_of(releases_of(history))
     for relation in ("add_or_remove", "replace_one"):
         google(mechanisms, relation, written["headline"]["delta"])
     pages = both_pages(written)

@@ -47,13 +47,14 @@ class Batches:
         *,
         bos: int,
         noise_seed: int,
-        budget: Budget,
+        halves: bool,
         group: Group,
     ) -> None:
+        """halves: whether passes may become smaller where memory runs out."""
         self.spec = spec
         self.partition = partition
         self.bos = bos
-        self.budget = budget
+        self.halves = halves
         self.group = group
         # whether all processes must read as many pieces: they put together what they read with
         self.in_step = spec.recipe.shard and group.size > 1
@@ -69,6 +70,7 @@ class Batches:
         self.left: list[Tensor] = []  # of a pass over a pool: positions in it, the next batch last
         self.tokens = 0  # of the points that were given out so far, an end token each
         self._lengths: dict[Step, np.ndarray] = {}
+        self._budgets: dict[Step, Budget] = {}
 
     def view(self, step: Step) -> View:
         """What the step reads."""
@@ -77,6 +79,19 @@ class Batches:
     def points(self, step: Step, chosen: Tensor) -> np.ndarray:
         """Points (n,) at some positions of the step's pool."""
         return self.pools[step.pool][chosen.numpy()]
+
+    def budget(self, step: Step) -> Budget:
+        """How much one pass of the step may hold.
+
+        Each kind of step has its own: were it one, a long text that only noised updates read would
+        decide, where memory runs out, how exact ones are cut, and with what dropout.
+        """
+        if step not in self._budgets:
+            recipe = self.spec.recipe
+            self._budgets[step] = Budget(
+                recipe.physical_batch_size, recipe.physical_tokens, halves=self.halves
+            )
+        return self._budgets[step]
 
     def units(self, step: Step) -> int:
         """How many units, points or authors, a Poisson batch is drawn from."""
@@ -110,7 +125,7 @@ class Batches:
         """This process's part of a batch, in pieces that are read in one go."""
         view = self.view(step)
         alone = step.noisy and discrete(self.spec)
-        size = 1 if alone else self.budget.examples
+        size = 1 if alone else self.budget(step).examples
         counts = self._counts(step)
         part = self.group.part
         if step.unit == "author":
@@ -134,7 +149,7 @@ class Batches:
         """This process's part of a batch twice: scored on private tokens, and on all others."""
         view = self.view(step)
         points = self.points(step, chosen)
-        size = self.budget.examples
+        size = self.budget(step).examples
         pieces = list(by_length(view, points, size, self._counts(step), self.group.part))
         self.tokens += sum(len(piece) + int(np.diff(view.starts)[piece].sum()) for piece in pieces)
         private = [predicting(view, piece, self.bos) for piece in pieces]

@@ -142,7 +142,7 @@ def largest(job: Job, step: Step) -> tuple[int, int]:
     if step.unit == "author":
         most *= recipe.author_points or len(points)
     part = ceil(min(most, len(points)) / job.group.size)
-    return max(1, min(part, job.batches.budget.examples(length))), length
+    return max(1, min(part, batches.budget(step).examples(length))), length
 
 
 def passed(job: Job, step: Step, count: int, length: int) -> int:

@@ -63,7 +63,6 @@ class Gradients:
         self.noise_multiplier = states.noise_multiplier
         self.device = device
         self.group = batches.group
-        self.budget = batches.budget
         self.half = spec.recipe.precision == "bfloat16"
         self.layers = layers
         self.scores: Tensor | None = None  # (N,) of points, where noise goes by them
@@ -135,7 +134,7 @@ class Gradients:
                 self.model,
                 batches=pieces,
                 max_norm=recipe.exact_clip,
-                budget=self.budget,
+                budget=self.batches.budget(step),
                 half=self.half,
                 group=self.group,
             )
@@ -151,7 +150,7 @@ class Gradients:
             if self.integers is not None:
                 discrete_gradient(*arguments, self.integers, *how)
             else:
-                noisy_gradient(*arguments, self.noise, self.budget, *how)
+                noisy_gradient(*arguments, self.noise, self.batches.budget(step), *how)
 
     def weighed(self, step: Step) -> None:
         """Of a Poisson batch: clipped point by point, with noise that goes by the text."""
@@ -160,7 +159,7 @@ class Gradients:
             "noise_multiplier": self.noise_multiplier * step.noise_scale,
             "expected_batch_size": self.spec.recipe.noisy_batch_size,
             "noise": self.noise,
-            "budget": self.budget,
+            "budget": self.batches.budget(step),
             "half": self.half,
             "group": self.group,
         }
@@ -220,15 +219,16 @@ class Gradients:
         if self.regulariser is None or weight is None:
             raise ValueError("this job was to make no update with a regulariser")
         view = self.batches.view(step)
+        budget = self.batches.budget(step)
         pieces = [
             self.regulariser.rows(view, piece, self.batches.bos)
-            for piece in by_length(view, self.batches.points(step, chosen), self.budget.examples)
+            for piece in by_length(view, self.batches.points(step, chosen), budget.examples)
         ]
         training = Training(
             self.model,
             weight=weight,
             max_norm=self.spec.recipe.exact_clip,
-            budget=self.budget,
+            budget=budget,
             half=self.half,
             group=self.group,
         )

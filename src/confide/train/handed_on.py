@@ -39,7 +39,7 @@ class HandedOn:
     ) -> Tensor:
         """Leave the gradient of a batch's public losses in .grad; returns their mean ()."""
         view = batches.view(step)
-        pieces = list(by_length(view, batches.points(step, chosen), batches.budget.examples))
+        pieces = list(by_length(view, batches.points(step, chosen), batches.budget(step).examples))
         runs = [sequential.runs_of(view, piece, batches.bos) for piece in pieces]
         sizes = [len(piece) for piece in pieces]
         clip = self.spec.recipe.exact_clip

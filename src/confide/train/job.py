@@ -13,7 +13,6 @@ from confide.dp.mechanism.randomness import fresh_seed
 from confide.models import trainable, weights_of
 from confide.models.language_model import LanguageModel
 from confide.models.sharding import is_divided
-from confide.runtime.memory import Budget
 from confide.runtime.parallel import ALONE, Group
 from confide.specs import TrainSpec
 from confide.train import checkpoint
@@ -66,11 +65,7 @@ class Job:
             partition,
             bos=model.bos,
             noise_seed=noise_seed,
-            budget=Budget(
-                spec.recipe.physical_batch_size,
-                spec.recipe.physical_tokens,
-                halves=model.shards is None,
-            ),
+            halves=model.shards is None,
             group=group,
         )
         self.states = HandedOn(

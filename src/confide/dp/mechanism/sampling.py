@@ -5,6 +5,7 @@ Noisy updates: Poisson sampling, each point of the pool independently with proba
 length (ordinary training; nothing is claimed of it).
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -52,16 +53,24 @@ def shuffled(lengths: Tensor, batch_size: int, source: torch.Generator) -> list[
     return [batches[i] for i in torch.randperm(len(batches), generator=source)]
 
 
+def by_appearance(authors: Tensor) -> Tensor:
+    """Numbers (n,) of the same authors, in the order in which they first appear."""
+    _, first, numbers = np.unique(authors, return_index=True, return_inverse=True)
+    return torch.from_numpy(first.argsort().argsort()[numbers])
+
+
 def by_author(
     lengths: Tensor, authors: Tensor, batch_size: int, source: torch.Generator
 ) -> list[Tensor]:
     """One epoch of batches, of which every full one that an author has points for is his alone.
 
-    authors (n,): whose each point is. What is left of the authors, less than a batch each, is cut
-    into batches author by author.
+    authors (n,): whose each point is, by any number: who has a smaller one decides nothing, since
+    numbers count points of other pools, too. What is left of the authors, less than a batch each,
+    is cut into batches author by author.
     """
     batches = []
     rest = []
+    authors = by_appearance(authors)
     points = torch.randperm(len(authors), generator=source)
     points = points[authors[points].argsort(stable=True)]
     groups = points.split(authors.unique(return_counts=True)[1].tolist())

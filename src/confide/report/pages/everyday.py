@@ -76,7 +76,8 @@ ASSUMED = dict(
         (*ASSUMPTIONS, ON_INTEGERS, ROUNDED),
         (
             "whoever attacks may have the model and every step of its training, but knows neither "
-            "the noise nor which texts were drawn for a step",
+            "the noise nor which texts were drawn for a step, nor how long training took, nor "
+            "whether a text was too long for it",
             "the random numbers of a computer are as good as chance, and its rounded numbers as "
             "exact ones",
             "where one text is another, or not there, all others stay where they are, for training "
