@@ -397,9 +397,9 @@ def rounds(
 ) -> None:
     """Build the study again and again until no fault is due any more; the commands take turns."""
     number = len(record.rounds)
+    schedule.plan()
     while time.monotonic() < schedule.until:
         number += 1
-        schedule.plan()
         with on_small_disk(fresh, folder / "disk") as project:
             row = Round(
                 project=project,
