@@ -374,8 +374,8 @@ def on_small_disk(fresh: Project, folder: Path, size: int = DISK) -> Iterator[Pr
     What lies there of a run that was cut off is taken as it is.
     """
     project = Project(folder / "project", fresh.environment | {"TMPDIR": str(folder / "tmp")})
-    if not project.folder.exists():
-        folder.mkdir()
+    if not folder.is_mount():
+        folder.mkdir(exist_ok=True)
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=True)
         fresh.copy(project.folder)
         (folder / "tmp").mkdir()
