@@ -1,9 +1,9 @@
 """Write docs/results.md, and the tables of docs/correlated.md, docs/cover.md and docs/synthetic.md,
-from the results of studies, so that no number there is typed.
+from the results of studies.
 
     python tools/results_page.py [--results FOLDER]
 
-The words are in tools/*.md.jinja, which ask for tables, single numbers and verdicts. What they
+The words are in tools/*.jinja, which ask for tables, single numbers and verdicts. What they
 ask for is kept under docs/results/, a CSV for each study with one row per run and seed: a study
 whose results are in FOLDER (results/, if nothing is said) replaces what is kept of it, the others
 stay. A JSON file there has all numbers of a study: `dvc metrics diff` then shows what is no longer
@@ -19,26 +19,19 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
+from confide.attacks.exposure.null import null_band
+from confide.output import templates
 from confide.report.tables.table import Row, cell, table_lines
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs/results"
-PAGES = {
-    "results.md.jinja": ROOT / "docs/results.md",
-    "correlated.md.jinja": ROOT / "docs/correlated.md",
-    "cover.md.jinja": ROOT / "docs/cover.md",
-    "synthetic.md.jinja": ROOT / "docs/synthetic.md",
-}
+PAGES = {name: ROOT / f"docs/{name}.md" for name in ("results", "correlated", "cover", "synthetic")}
 RANKED = KEPT / "leaderboard"  # panels that tools/leaderboard_page.py keeps
 ROW = ("name", "method", "gamma", "seed")
 DATES = KEPT / "dates.csv"
 CLAIMS = KEPT / "claims.csv"
 UNTRIED = "–"
-# upper ends of bands of exposure of ten canaries that a model knows nothing of
-MEAN_BY_CHANCE = 2.46
-LARGEST_BY_CHANCE = 8.627
+CANARIES = 10  # of each model
 NOT_RUN = "not run"  # of a claim whose studies have no results in the folder
 MACHINE = (".seconds", ".peak_mb")
 
@@ -261,17 +254,15 @@ def write(path: Path, columns: list[str], rows: Iterable[Row]) -> None:
         writer.writerows(rows)
 
 
-def page(template: str, results: Results) -> str:
+def page(name: str, results: Results) -> str:
     """A whole page."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    bands = {"mean_by_chance": MEAN_BY_CHANCE, "largest_by_chance": LARGEST_BY_CHANCE}
-    return environment.get_template(template).render(results=results, **bands)
+    values = {
+        "results": results,
+        # the most that canaries are exposed which a model knows nothing of
+        "mean_by_chance": null_band("mean", CANARIES)[2],
+        "largest_by_chance": null_band("max", CANARIES)[2],
+    }
+    return templates.filled(str(Path(__file__).with_name(name)), values)
 
 
 def main(arguments: list[str]) -> int:
@@ -283,11 +274,11 @@ def main(arguments: list[str]) -> int:
         kept = Results(KEPT / "none")
         return int(any(page(name, kept) != file.read_text() for name, file in PAGES.items()))
     results = Results(asked.results)
-    for template in PAGES:
-        page(template, results)  # asks for the columns
+    for name in PAGES:
+        page(name, results)  # asks for the columns
     results.keep()
-    for template, file in PAGES.items():
-        file.write_text(page(template, results))
+    for name, file in PAGES.items():
+        file.write_text(page(name, results))
     return 0
 
 

@@ -59,10 +59,11 @@ def main() -> int:
     """Write the document, whole or not at all."""
     file = Path(sys.argv[1] if len(sys.argv) > 1 else "results/sbom.json")
     permissions.private()
-    text = json.dumps(document(), indent=2, ensure_ascii=False) + "\n"
+    found = document()
+    text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
-    print(f"{file}: {text.count(chr(34) + 'bom-ref' + chr(34))} packages")
+    print(f"{file}: {len(found['components'])} packages")
     return 0
 
 

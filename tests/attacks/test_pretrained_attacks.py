@@ -36,7 +36,6 @@ PROMPTED = {
     "judges": JUDGES,
     "samples": 3,
     "sampling": {"max_new_tokens": 6},
-    "confidence": 0.95,
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     "author_inference": {"penalties": [1.0], "iterations": 10},

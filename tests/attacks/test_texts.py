@@ -101,7 +101,7 @@ def entries(count: int, rng: np.random.Generator) -> list[Entry]:
     for number in rng.choice(9 * 10**6, count, replace=False):
         head = " ".join(rng.choice(WORDS, 6))
         text = f"{head} {1000000 + number} {rng.choice(WORDS)}"
-        made.append(Entry(text, len(head) + 1, len(head) + 8, "code"))
+        made.append(Entry(text, len(head) + 1, len(head) + 8))
     return made
 
 

@@ -57,7 +57,7 @@ def verdicts(
 
 
 def interval(flags: np.ndarray, prefix: str = "") -> dict:
-    return shown(share(flags, CLUSTERS, 0.95), prefix)
+    return shown(share(flags, CLUSTERS), prefix)
 
 
 def leak(method: str, prompts: tuple[str, ...], rng: np.random.Generator) -> dict:
@@ -67,7 +67,6 @@ def leak(method: str, prompts: tuple[str, ...], rng: np.random.Generator) -> dic
         "dialogues": 10,
         "generations": 400,
         "empty": 0,
-        "confidence": 0.95,
         "pairs": [],
     }
     for domain in prompts:
@@ -96,14 +95,13 @@ def domain_lira(method: str, domain: str, rng: np.random.Generator) -> dict:
     row: dict = {
         "prompts": PROMPTS,
         "generations": 400,
-        "confidence": 0.95,
         "pairs": [],
         "ranked": {},
     }
     for target in targets:
         for name in JUDGES:
-            one, other = (share(found[target][name], CLUSTERS, 0.95) for found in (own, theirs))
-            value, low, high = ratio(one, other, 0.95)
+            one, other = (share(found[target][name], CLUSTERS) for found in (own, theirs))
+            value, low, high = ratio(one, other)
             pair = {
                 "prompt": domain,
                 "target": target,

@@ -234,9 +234,12 @@ def test_what_attacks_found_stands_beside_what_chance_gives(results):
     )
     standing_out = with_attack(quiet, "exposure", mean=3.0, null_mean_high=2.5)
     assert in_words_of(standing_out, "exposure").startswith("more than chance")
-    estimated = with_attack(quiet, "exposure", max_estimated_high=12.0)
-    assert "more than chance: largest exposure at most 12" in in_words_of(estimated, "exposure")
-    bounded = with_attack(leaky, "exposure", max_estimated_high=14.0)
+    estimated = with_attack(quiet, "exposure", max_estimated_low=8.0, max_estimated_high=12.0)
+    told = in_words_of(estimated, "exposure")
+    assert told.startswith("perhaps more than chance: largest exposure at most 12")
+    surely = with_attack(quiet, "exposure", max_estimated_low=10.0, max_estimated_high=12.0)
+    assert in_words_of(surely, "exposure").startswith("more than chance")
+    bounded = with_attack(leaky, "exposure", max_estimated_low=13.0, max_estimated_high=14.0)
     assert "first guess" in found_at_once
     assert "first guess" not in in_words_of(bounded, "exposure")
     silent = with_attack(quiet, "exposure", reason="logits are not finite")
@@ -246,6 +249,20 @@ def test_what_attacks_found_stands_beside_what_chance_gives(results):
 
 def in_words_of(result, kind):
     return next(attempt.found for attempt in attempts(result) if attempt.kind == kind)
+
+
+def test_made_up_records_test_no_membership_of_somebody_s_text(results):
+    result = of(results, "dpsgd")
+    game = next(name for name in result.attacks if name == "game")
+    only = {"gradients": result.attacks[game] | {"attack": "gradients"}}
+    assert assessment.outcomes_of(replace(result, attacks=only), assessment.MEMBERSHIP) is None
+
+
+def test_prompts_for_another_domain_s_text_count_as_asking(results):
+    asked = {"domain_lira": {"attack": "domain_lira", "reason": "the model wrote nothing"}}
+    result = replace(of(results, "crt"), attacks=asked)
+    for kinds in (assessment.ASKING, assessment.REGURGITATION):
+        assert "picking out texts of another domain" in assessment.outcomes_of(result, kinds)
 
 
 def test_an_audit_of_texts_is_told_beside_others_and_is_none_of_the_model(results):
@@ -270,6 +287,9 @@ def test_an_audit_of_texts_is_told_beside_others_and_is_none_of_the_model(result
     assert len(told) == 5 and "no more than chance: the strongest of 12 tests" in told[-1]
     assert all("stands; 160 planted tests show" in one for one in told[:4])
     assert standing.audited(quiet) == NOT_AUDITED
+    page = assessment.markdown(quiet)
+    for question in ("that asks the model for text was run", "no audit by planted coins was run"):
+        assert question not in page
     loud = replace(quiet, attacks={"text_audit": searched | {"texts_game_attempts": right}})
     assert "REFUTED by searching texts that the model wrote" in in_short(loud)
     assert standing.audited(loud) == REFUTED

@@ -15,6 +15,7 @@ from edited import in_each_epoch
 from scipy.stats import gamma
 
 from confide.attacks.exposure.null import null_band
+from confide.output.escaping import table_of
 from confide.report.figures import style
 from confide.report.figures.authors import (
     Change,
@@ -375,7 +376,7 @@ def test_table_has_the_columns_of_authors_where_there_are_any(spec, found, resul
         "`author_gap 95 %`" in text and "| plain |" in text.split("## What it says of authors")[1]
     )
     assert tables.summary(table)["dp.g0.author_gap"] > 50
-    read = list(csv.DictReader(io.StringIO(tables.as_csv(table))))
+    read = list(csv.DictReader(io.StringIO(table_of(table))))
     assert float(read[2]["author_gap"]) == row["author_gap"]
 
 

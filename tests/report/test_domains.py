@@ -15,6 +15,7 @@ from scipy.integrate import quad
 
 from confide.errors import InputError
 from confide.methods.schedule import SCHEDULES
+from confide.output.escaping import table_of
 from confide.report.figures import style
 from confide.report.figures.domain_epsilon import domain_epsilon
 from confide.report.figures.domain_roc import domain_roc
@@ -392,7 +393,7 @@ def test_columns_of_domains_and_judges_are_found_in_the_data(spec, results):
         if (p["target"], p["judge"]) == ("MEDIA", "gold")
     ]
     assert row["domain_c.AIRLINE.MEDIA.gold"] == float(pair["c"]) == math.inf
-    read = list(csv.DictReader(io.StringIO(tables.as_csv(table))))
+    read = list(csv.DictReader(io.StringIO(table_of(table))))
     assert read[0]["domain_c.AIRLINE.MEDIA.gold"] == "inf" and list(read[0]) == list(row)
     assert tables.summary(table)["nonprivate.g0.leak.MEDIA.gold"] == pytest.approx(
         np.mean([result.attacks["leak MEDIA"]["gold_rate"] for result in of(results, "nonprivate")])

@@ -12,6 +12,8 @@ from scipy.stats import sem, t
 
 from confide.attacks.exposure.budget import Ranking
 from confide.attacks.exposure.exposure import judged
+from confide.certify.facts import AUTHOR, TOKENS, UNITS, UNITS_OF_ANY
+from confide.output.escaping import table_of
 from confide.report.figures.frame import Shown
 from confide.report.tables import table as tables
 from confide.report.verdicts.evidence import NotMeasured, Study
@@ -56,7 +58,7 @@ def test_null_bands_are_the_closed_form(table):
 
 
 def test_csv_reads_back_with_infinity_as_inf(table):
-    read = list(csv.DictReader(io.StringIO(tables.as_csv(table))))
+    read = list(csv.DictReader(io.StringIO(table_of(table))))
     row = next(row for row in read if row["run"] == "nonprivate/g0-s0")
     assert row["epsilon_bayesian"] == "inf" and float(row["epsilon_bayesian"]) == math.inf
     assert float(row["ppl"]) == row_of(table, "nonprivate/g0-s0")["ppl"]
@@ -89,6 +91,16 @@ def test_markdown_shows_infinity_absence_spread_and_published_numbers(study, tab
     certified = text.split("## What is certified")[1].split("##")[0]
     assert "| nonprivate | 0 | 2 | – | – | – | ∞ | ∞ |" in certified and "nan" not in text
     assert "0.116" in text and "4.23" in text
+
+
+UNIT = [*UNITS_OF_ANY.values(), *UNITS["dialogues"].values(), *UNITS["documents"].values()]
+
+
+@pytest.mark.parametrize("unit", [*UNIT, AUTHOR, TOKENS])
+def test_every_unit_is_said_in_plain_words(study, table, unit):
+    line = f"What is protected: {unit}, that is "
+    assert f"{line}a secret within it" not in (text := tables.markdown(study[1], table, [], [unit]))
+    assert line in text
 
 
 def test_settings_of_the_noise_and_scores_of_marked_tokens_are_columns(results, table):

@@ -11,6 +11,7 @@ tells nothing of other canaries or another corpus.
 
 import math
 from collections.abc import Sequence
+from statistics import stdev
 from typing import NamedTuple
 
 from scipy.optimize import brentq
@@ -44,17 +45,6 @@ def mean_of(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def deviation(values: Sequence[float]) -> float:
-    """Standard deviation of at least two finite numbers, as an estimate of all seeds'.
-
-    Equal numbers have none: rounding in their mean is no spread.
-    """
-    if len(set(values)) == 1:
-        return 0.0
-    mean = mean_of(values)
-    return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
-
-
 def half_width(values: Sequence[float]) -> float:
     """Half of the 95 % interval of the mean (Student's t).
 
@@ -63,7 +53,7 @@ def half_width(values: Sequence[float]) -> float:
     if len(values) < 2 or not all(map(math.isfinite, values)):
         return 0.0
     quantile = float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2))
-    return quantile * deviation(values) / math.sqrt(len(values))
+    return quantile * stdev(values) / math.sqrt(len(values))
 
 
 def over_seeds(values: Sequence[float]) -> Estimate:
@@ -88,7 +78,7 @@ def against_zero(values: Sequence[float]) -> Tested:
     nothing; more, as where all cases differ in every seed, are certain, unless they are 0.
     """
     mean = mean_of(values)
-    spread = deviation(values)
+    spread = stdev(values)
     if spread == 0.0:
         return Tested(below=mean < 0, p=float(mean == 0 or len(values) == 2))
     statistic = mean / (spread / math.sqrt(len(values)))

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from confide.spec_base import Fraction, Natural, Spec
+from confide.spec_base import Fraction, Natural, Seed, Spec
 
 
 class GameSpec(Spec):
@@ -26,7 +26,7 @@ class GameSpec(Spec):
     )
     chunk: Natural = 4_096  # prefix-tree states of one depth held at once
     evaluations: Natural | None = None  # as of exposure: beyond, scores are estimated ranks
-    seed: int = 0  # of the candidates that an estimate is made of
+    seed: Seed = 0  # of the candidates that an estimate is made of
 
 
 class GradientsSpec(Spec):
@@ -43,7 +43,7 @@ class GradientsSpec(Spec):
     ]  # shares of the coins, for bounds without a certificate
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
     delta: Annotated[float, Field(gt=0, lt=1)] = 8e-5  # of those bounds
-    seed: int = 0
+    seed: Seed = 0
 
 
 AUDITS = ("game", "gradients")  # kinds of attack whose results a certificate is held against

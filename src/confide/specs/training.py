@@ -7,7 +7,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from confide.errors import InputError
 from confide.methods import with_options
 from confide.methods.atdp import ATDPOptions
-from confide.spec_base import Count, Fraction, Natural, Positive, Spec
+from confide.spec_base import Count, Fraction, Natural, Positive, Seed, Spec
 from confide.specs.audits import GameSpec, GradientsSpec
 from confide.specs.data import Learn, ReadSpec, TextSpec, without_usual
 from confide.specs.policies import PolicySpec
@@ -303,7 +303,7 @@ class ExposureSpec(Spec):
     # tokens that the model may read for it; beyond, ranks are estimates with intervals. None: as
     # many as exact ranks take
     evaluations: Natural | None = None
-    seed: int = 0  # of the candidates that an estimate is made of
+    seed: Seed = 0  # of the candidates that an estimate is made of
     published: bool = False  # rank per token of the whole sentence, too, as in Selective-DP
 
 
@@ -312,7 +312,7 @@ class ContextExposureSpec(Spec):
 
     kind: Literal["context_exposure"]
     candidates: Natural = 1000  # values that each secret is ranked among, drawn at random
-    seed: int = 0
+    seed: Seed = 0
 
 
 class MembershipSpec(Spec):
@@ -343,7 +343,7 @@ class MembershipSpec(Spec):
     )
     group: Natural = 20
     bootstrap: Natural = 1000
-    seed: int = 0
+    seed: Seed = 0
 
     @property
     def labels(self) -> list[str]:
@@ -383,7 +383,7 @@ class ShadowsSpec(Spec):
     lr: Positive = 0.02  # for LSTMs: adapters need one of their own
     batch_size: Natural = 8
     background: Fraction = 0.3  # share of all other training points, which every model sees
-    seed: int = 0
+    seed: Seed = 0
     device: str = "auto"
 
     @property
@@ -407,7 +407,7 @@ class LiraSpec(Spec):
     group: Natural = 20
     bootstrap: Natural = 1000
     delta: Annotated[float, Field(ge=0, lt=1)] = 8e-5  # of epsilon_heuristic
-    seed: int = 0
+    seed: Seed = 0
 
 
 class SamplingSpec(Spec):
@@ -438,11 +438,10 @@ class PromptedSpec(Spec):
     sampling: SamplingSpec = SamplingSpec()
     min_secret: Natural = 6  # letters and digits of a gold secret that is searched for
     held_out: Natural = 1000  # real utterances of a domain that the judges see, too
-    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
     examples: Count = (
         0  # above 0: so many texts are written out, their secrets masked; they are no metrics
     )
-    seed: int = 0
+    seed: Seed = 0
 
 
 class LeakSpec(PromptedSpec):
@@ -479,7 +478,7 @@ class SequenceExposureSpec(Spec):
     states: Natural = 20_000
     samples: Natural = 20_000  # sequences drawn where the search did not reach
     chunk: Natural = 4_096  # states of one depth held at once
-    seed: int = 0
+    seed: Seed = 0
 
 
 class ExtractionSpec(Spec):
@@ -490,7 +489,7 @@ class ExtractionSpec(Spec):
     temperature: Positive = 1.0  # of these samples
     label: str | Annotated[list[str], Field(min_length=1)] = "address"  # kinds of training secrets
     limit: Natural = 200  # of each kind: so many of the training text, and as many held out
-    seed: int = 0
+    seed: Seed = 0
 
     @property
     def labels(self) -> list[str]:
@@ -522,7 +521,7 @@ class AuthorInferenceSpec(Spec):
     ]  # on squared weights; validation picks
     iterations: Natural = 60  # of L-BFGS for each penalty
     limit: Natural = 20_000  # training points of the classifier, at most
-    seed: int = 0
+    seed: Seed = 0
 
 
 AttackSpec = Annotated[

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from confide.files.io import atomic_folder
+from confide.output.escaping import table_of
 from confide.report.figures import style
 from confide.report.figures.leaderboard import leaderboard as drawn
 from confide.report.leaderboard import page
 from confide.report.leaderboard.cells import cells
 from confide.report.leaderboard.panels import read
-from confide.report.tables.table import as_csv
 from confide.specs import LeaderboardSpec
 
 
@@ -27,8 +27,8 @@ def leaderboard(spec: LeaderboardSpec, *, panels: Path, output: Path) -> None:
     with style.settings():
         figure = drawn(spec, compared)
     texts = {
-        "cells.csv": as_csv(page.cell_rows(compared)),
-        "rows.csv": as_csv(page.entry_rows(rows)),
+        "cells.csv": table_of(page.cell_rows(compared)),
+        "rows.csv": table_of(page.entry_rows(rows)),
         "leaderboard.md": page.markdown(spec, compared, rows, figure),
     }
     with atomic_folder(output) as folder:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from confide.errors import InputError
 from confide.files.io import atomic_folder, write_json
+from confide.output.escaping import table_of
 from confide.report.figures import style
 from confide.report.figures.amplification import rows as amplification_rows
 from confide.report.figures.registry import FIGURES
@@ -35,16 +36,16 @@ def study(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> Non
     conditions = (result.condition for result in loaded)
     units = (result.meaning.unit for result in loaded)
     texts = {
-        "table.csv": tables.as_csv(table),
+        "table.csv": table_of(table),
         "table.md": tables.markdown(spec, table, conditions, units),
-        "epochs.csv": tables.as_csv(tables.epoch_rows(loaded)),
+        "epochs.csv": table_of(tables.epoch_rows(loaded)),
     }
     if spec.examples:
         texts["examples.md"] = examples.markdown(spec, loaded)
     if "amplification" in spec.figures:
-        texts["amplification.csv"] = tables.as_csv(amplification_rows(spec.amplification))
+        texts["amplification.csv"] = table_of(amplification_rows(spec.amplification))
     if quoted:
-        texts["published.csv"] = tables.as_csv([quote._asdict() for quote in quoted])
+        texts["published.csv"] = table_of([quote._asdict() for quote in quoted])
     texts["table.html"] = as_html(texts["table.md"], spec.title, tables.STYLE)
     texts |= assessment.of_each_run(loaded)
     with atomic_folder(output) as folder:

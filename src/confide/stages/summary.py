@@ -5,11 +5,10 @@ from pathlib import Path
 
 from confide.files.io import read_file, write_text
 from confide.files.jsons import JsonObject
-from confide.output.escaping import embedded, rendered
+from confide.output.escaping import embedded, rendered, table_of
 from confide.report.pages import summary as pages
 from confide.report.pages.certificate import as_html
 from confide.report.results import load
-from confide.report.tables.table import as_csv
 from confide.report.verdicts.evidence import Study
 from confide.specs import ReportSpec, SummarySpec
 from confide.specs.files import ScanFile
@@ -35,7 +34,7 @@ def summary(
     text = pages.page(
         studies, judged, {study.study: search(results, study) for study in spec.studies}
     )
-    write_text(claims, as_csv(pages.claim_rows(judged)))
+    write_text(claims, table_of(pages.claim_rows(judged)))
     write_text(page, as_html(text, "Summary", pages.STYLE))
     write_text(opening, embedded(within(rendered(text))))
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from confide.errors import InputError
 from confide.files.io import read_jsonl, write_text
 from confide.methods import METHODS
-from confide.report.tables.table import Row, as_csv
+from confide.output.escaping import table_of
+from confide.report.tables.table import Row
 from confide.specs import TrialSpec, TuningSpec
 
 SETTINGS = ("lr", "noisy_lr", "batch_size", "noisy_batch_size", "epochs", "noisy_epochs", "average")
@@ -36,7 +37,7 @@ def tuning(spec: TuningSpec, *, models: Path, output: Path) -> None:
         min((trial.run for trial in trials), key=scores.__getitem__) for trials in rivals.values()
     }
     rows = [row_of(trial, scores[trial.run], is_best=trial.run in best) for trial in spec.trials]
-    write_text(output, as_csv(rows))
+    write_text(output, table_of(rows))
 
 
 def method_of(trial: TrialSpec) -> str:

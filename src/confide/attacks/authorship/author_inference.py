@@ -59,7 +59,7 @@ def labelled(
     place = {author: number for number, author in enumerate(trained)}
     chosen = [sample for sample in named if sample.author in place]
     train = [number for number, sample in enumerate(chosen) if sample.split == "train"]
-    rng = np.random.default_rng(spec.seed % 2**64)
+    rng = np.random.default_rng(spec.seed)
     surplus = set(rng.permutation(train)[spec.limit :].tolist())
     chosen = [sample for number, sample in enumerate(chosen) if number not in surplus]
     if not any(sample.split == "test" for sample in chosen):

@@ -32,7 +32,7 @@ from confide.attacks.domains.prompts import read
 from confide.attacks.domains.proportions import ratio
 from confide.attacks.membership.lira import roc
 from confide.attacks.membership.scores import secret_log_probs
-from confide.attacks.statistics.metrics import auc, auc_interval, auc_null, ends, hull
+from confide.attacks.statistics.metrics import TAILS, auc, auc_interval, auc_null, ends, hull
 from confide.attacks.statistics.scoring import view_of
 from confide.attacks.target import Target
 from confide.errors import InputError
@@ -86,10 +86,9 @@ def area_interval(
         flagged = flags[rows]
         if 0 < flagged.sum() < len(rows):
             values.append(auc(scores[rows][flagged], scores[rows][~flagged]))
-    tail = (1 - spec.confidence) / 2
-    drawn = np.quantile(values, [tail, 1 - tail]).tolist()
+    drawn = np.quantile(values, TAILS).tolist()
     found, others = (len(np.unique(clusters[kind])) for kind in (flags, ~flags))
-    return hull(drawn, auc_interval(area, found, others, spec.confidence))
+    return hull(drawn, auc_interval(area, found, others))
 
 
 def told_apart(
@@ -133,7 +132,7 @@ def domain_lira(spec: DomainLiraSpec, target: Target) -> dict[str, Any]:
         return {"ranked": {}, "pairs": [], "reason": str(error)}
     verdicts = judged(spec, texts, replies)
     reference_verdicts = judged(spec, texts, reference_replies)
-    metrics = described(texts, replies) | {"confidence": spec.confidence}
+    metrics = described(texts, replies)
     metrics |= {
         "pairs": constants(
             spec, wanted, (replies, verdicts), (reference_replies, reference_verdicts)
@@ -189,7 +188,7 @@ def constants(
             )
             row: dict[str, Any] = {"prompt": domain_i, "target": domain_j, "judge": name}
             if ours is not None and theirs is not None:
-                value, low, high = ratio(ours, theirs, spec.confidence)
+                value, low, high = ratio(ours, theirs)
                 row |= {
                     "target_rate": ours.rate,
                     "reference_rate": theirs.rate,

@@ -123,7 +123,7 @@ def rate(
     if not prompts:
         return None
     dialogues = [prompt.dialogue for prompt in prompts]
-    return share(flags[chosen], dialogues, spec.confidence)
+    return share(flags[chosen], dialogues)
 
 
 def real(
@@ -138,7 +138,7 @@ def real(
     cut = [tokenizer.decode(tokenizer.encode(utterance.text)[:most]) for utterance in said]
     dialogues = [utterance.dialogue for utterance in said]
     return {
-        name: share(flags, dialogues, spec.confidence) if said else None
+        name: share(flags, dialogues) if said else None
         for name, flags in verdicts(spec, target, texts.secrets[target], cut).items()
     }
 
@@ -181,7 +181,7 @@ def leak(spec: LeakSpec, target: Target) -> dict[str, Any]:
         return {"pairs": [], "reason": str(error)}
     by_target = judged(spec, texts, replies)
     leaking = leaks(spec, by_target, replies)
-    metrics = described(texts, replies) | {"confidence": spec.confidence}
+    metrics = described(texts, replies)
     for name, flags in leaking.items():
         metrics |= shown(rate(spec, flags, replies, replies.filled), f"{name}_")
     metrics["pairs"] = []

@@ -9,18 +9,18 @@ ratio: the score interval of Koopman 1984 at the two effective sizes; it needs n
 correction, and its ends are 0 and infinity where a count is 0.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import exp, inf, isfinite
 from typing import NamedTuple
 
 import numpy as np
 
+from confide.attacks.statistics.metrics import TAILS, Z
+from confide.dp.accounting.bisection import narrowed
 from confide.dp.accounting.bounds import clopper_pearson
 
 WIDEST = 200.0  # |log| of a ratio: no interval of counts reaches it
-CONFIDENCE = 0.95  # of the intervals of attacks whose specification names none
 TELLING = 5  # clusters with a flagged text, and without: of fewer no variance is believed
-STEPS = 80  # halvings of the interval in which an end lies
 
 
 class Share(NamedTuple):
@@ -37,20 +37,18 @@ class Share(NamedTuple):
 def share(
     flags: Sequence[bool] | np.ndarray,
     clusters: Sequence[object],
-    confidence: float,
 ) -> Share:
     """Share of flagged texts (n,), n > 0, in clusters (n,), which are drawn independently."""
     n = len(flags)
     marks = np.asarray(flags, dtype=float)
     rate = marks.mean()
-    effective = _effective(marks, list(clusters), confidence)
-    tail = (1 + confidence) / 2
-    low = 1 - clopper_pearson((1 - rate) * effective, effective, tail)
-    high = clopper_pearson(rate * effective, effective, tail)
+    effective = _effective(marks, list(clusters))
+    low = 1 - clopper_pearson((1 - rate) * effective, effective, TAILS[1])
+    high = clopper_pearson(rate * effective, effective, TAILS[1])
     return Share(int(marks.sum()), n=n, effective=effective, rate=float(rate), low=low, high=high)
 
 
-def _effective(marks: np.ndarray, clusters: list[object], confidence: float) -> float:
+def _effective(marks: np.ndarray, clusters: list[object]) -> float:
     """Effective sample size of marks (n,), at most n; at most the number of clusters where few of
     them show that anything varies.
     """
@@ -68,8 +66,7 @@ def _effective(marks: np.ndarray, clusters: list[object], confidence: float) -> 
     rate = marks.mean()
     rest = flagged - rate * sizes  # beyond what sizes let expect
     variance = count / (count - 1) * (rest**2).sum() / n**2
-    tail = (1 + confidence) / 2
-    few = (stdtrit(n - 1, tail) / stdtrit(count - 1, tail)) ** 2
+    few = (stdtrit(n - 1, TAILS[1]) / stdtrit(count - 1, TAILS[1])) ** 2
     independent = rate * (1 - rate) / variance if variance > 0 else n
     effective = float(min(n, independent) * few)
     return effective if telling >= TELLING else min(effective, float(count))
@@ -78,8 +75,8 @@ def _effective(marks: np.ndarray, clusters: list[object], confidence: float) -> 
 def rated(
     name: str, flags: Sequence[bool] | np.ndarray, clusters: Sequence[object]
 ) -> dict[str, float]:
-    """A share of texts as metrics with the usual confidence."""
-    of = share(flags, clusters, CONFIDENCE)
+    """A share of texts as metrics."""
+    of = share(flags, clusters)
     return {name: of.rate, f"{name}_low": of.low, f"{name}_high": of.high}
 
 
@@ -94,25 +91,23 @@ class Ratio(NamedTuple):
     high: float
 
 
-def ratio(first: Share, second: Share, confidence: float) -> Ratio:
-    """Share `one` over share `other`, as if they were independent.
+def ratio(first: Share, second: Share) -> Ratio:
+    """The first share over the second, as if they were independent.
 
     Guarantees: of texts from the same prompts, whose shares rise and fall together, the interval is
     if anything too wide.
     """
     x = first.rate * first.effective
     y = second.rate * second.effective
-    return koopman(x, first.effective, y, second.effective, confidence)
+    return koopman(x, first.effective, y, second.effective)
 
 
-def koopman(x: float, m: float, y: float, n: float, confidence: float) -> Ratio:
+def koopman(x: float, m: float, y: float, n: float) -> Ratio:
     """The ratio (x / m) / (y / n) of two binomial shares.
 
     The interval has all values that Pearson's chi-squared test does not refute.
     """
-    from scipy.special import ndtri
-
-    bar = float(ndtri((1 + confidence) / 2)) ** 2
+    bar = Z**2
     value = (x / m) / (y / n) if y else (inf if x else float("nan"))
     if not x and not y:
         return Ratio(value, 0.0, inf)
@@ -120,21 +115,13 @@ def koopman(x: float, m: float, y: float, n: float, confidence: float) -> Ratio:
     def refuted(log: float) -> bool:
         return _chi_squared(exp(log), x, m, y, n) > bar
 
+    def close(inside: float, outside: float) -> bool:
+        return abs(inside - outside) < 1e-12
+
     centre = float(np.log(value)) if 0 < value < inf else (WIDEST if x else -WIDEST)
-    low = 0.0 if not x else exp(_edge(refuted, centre, -WIDEST))
-    high = inf if not y else exp(_edge(refuted, centre, WIDEST))
+    low = 0.0 if not x else exp(narrowed(refuted, centre, -WIDEST, close=close)[1])
+    high = inf if not y else exp(narrowed(refuted, centre, WIDEST, close=close)[1])
     return Ratio(value, low, high)
-
-
-def _edge(refuted: Callable[[float], bool], inside: float, outside: float) -> float:
-    """The point between one that is not refuted and one that is from which on points are."""
-    for _ in range(STEPS):
-        middle = (inside + outside) / 2
-        if refuted(middle):
-            outside = middle
-        else:
-            inside = middle
-    return outside
 
 
 def _chi_squared(value: float, x: float, m: float, y: float, n: float) -> float:

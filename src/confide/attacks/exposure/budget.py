@@ -167,7 +167,7 @@ def within(
     if exact.all():
         return secret_ranks
     count = affordable(census, evaluations.left)
-    source = np.random.default_rng([seed % 2**64, DRAWS])
+    source = np.random.default_rng([seed, DRAWS])
     drawn = source.integers(space.size, size=count)
     scores = space.apart(drawn)
     if not np.isfinite(scores).all():

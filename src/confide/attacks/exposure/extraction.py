@@ -104,7 +104,7 @@ def values_written(spec: ExtractionSpec, target: Target, sentence: Sentence) -> 
         top_k=None,
         max_new_tokens=longest - len(prompt) + MARGIN,
     )
-    source = torch.Generator().manual_seed(spec.seed % 2**63)
+    source = torch.Generator().manual_seed(spec.seed)
     numbers = uniforms(1, spec.samples, sampling, source)
     until = ending(target.tokenizer)
     (samples,) = generate(target.model, [prompt], numbers, sampling, until)

@@ -50,7 +50,7 @@ def draw(model: LanguageModel, space: Space, count: int, chunk: int, seed: int) 
     if model.cache_bytes:
         chunk = max(1, min(chunk, STATE_BYTES // (model.cache_bytes * (space.length + 1))))
     each = max(1, count // len(TEMPERATURES))
-    source = torch.Generator().manual_seed(seed % 2**63)
+    source = torch.Generator().manual_seed(seed)
     numbers = torch.rand(
         each * len(TEMPERATURES), space.length, dtype=torch.float64, generator=source
     )

@@ -129,23 +129,22 @@ def tpr_interval(
     return float(low), float(high)
 
 
-def auc_interval(value: float, m: int, n: int, confidence: float = LEVEL) -> tuple[float, float]:
+def auc_interval(value: float, m: int, n: int) -> tuple[float, float]:
     """Two-sided interval of an AUC by its standard error at each end (Newcombe 2006, method 5).
 
     It is never empty, not even at 1.
     """
-    z = float(ndtri((1 + confidence) / 2))
-    return _smallest_auc(value, m, n, z), 1 - _smallest_auc(1 - value, m, n, z)
+    return _smallest_auc(value, m, n), 1 - _smallest_auc(1 - value, m, n)
 
 
-def _smallest_auc(value: float, m: int, n: int, z: float) -> float:
+def _smallest_auc(value: float, m: int, n: int) -> float:
     """The smallest true AUC that a value could still have come from."""
     size = (m + n) / 2 - 1
 
     def possible(true: float) -> bool:
         spread = 1 + size * ((1 - true) / (2 - true) + true / (1 + true))
         variance = true * (1 - true) * spread / (m * n)
-        return value - true <= z * math.sqrt(variance)
+        return value - true <= Z * math.sqrt(variance)
 
     return narrowed(possible, 0.0, value, close=lambda low, high: high - low <= 1e-6)[0]
 

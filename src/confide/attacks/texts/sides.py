@@ -26,7 +26,6 @@ class Entry(NamedTuple):
     text: str
     start: int
     end: int
-    label: str = ""
 
     @property
     def part(self) -> str:
@@ -61,9 +60,9 @@ def read(points: Path, limit: int, rng: np.random.Generator) -> Corpus:
             reference.append(text)
             continue
         texts[split].setdefault(doc, []).append(Entry(text, 0, len(text)))
-        for start, end, label, _ in gold:
+        for start, end, *_ in gold:
             if text[start:end].strip():
-                secrets[split].setdefault(doc, []).append(Entry(text, start, end, label))
+                secrets[split].setdefault(doc, []).append(Entry(text, start, end))
     return Corpus(
         points=drawn(longest(texts), limit, rng),
         secrets=drawn(longest(secrets), limit, rng),

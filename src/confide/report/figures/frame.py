@@ -37,11 +37,6 @@ class Shown:
     spec: ReportSpec
     results: list[Result]
 
-    def having(self, kind: str, name: str) -> "Shown":
-        """The same of the runs that have a number of an attack."""
-        results = [result for result in self.results if result.metric(kind, name) is not None]
-        return Shown(self.spec, results)
-
     @cached_property
     def gamma(self) -> float:
         """The miss rate of figures without an axis for it."""
@@ -86,6 +81,11 @@ class Shown:
     def each(self, kind: str, name: str) -> str:
         """The values of a number of an attack, each once, for captions."""
         return ", ".join(dict.fromkeys(str(result.metric(kind, name)) for result in self.results))
+
+
+def having(kind: str, name: str) -> Callable[[Result], bool]:
+    """Whether a run has a number of an attack."""
+    return lambda result: result.metric(kind, name) is not None
 
 
 def figure(

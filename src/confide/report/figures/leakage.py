@@ -14,7 +14,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from confide.report.figures import style
-from confide.report.figures.frame import NOTHING, SEEDS, Drawn, Shown, figure
+from confide.report.figures.frame import SEEDS, Drawn, Shown, figure, having
 from confide.report.figures.series import (
     BUTT,
     Series,
@@ -47,10 +47,9 @@ class Panel:
     dots: Callable[[Result], list[float]] | None = None  # what the value is a mean of
 
 
-@figure("Canary exposure")
+@figure("Canary exposure", having("exposure", "mean"))
 def exposure(shown: Shown) -> Drawn:
     """Mean (with all canaries) and maximum exposure in bits, over gamma; one row per corpus."""
-    shown = shown.having("exposure", "mean")
     drawn = _grid(
         shown, lambda results: [_exposure(results[0], "mean"), _exposure(results[0], "max")]
     )
@@ -72,16 +71,16 @@ def exposure(shown: Shown) -> Drawn:
     return drawn, caption, legend
 
 
-@figure("Membership inference")
+@figure("Membership inference", having("membership", "auc"))
 def membership(shown: Shown) -> Drawn:
     """Balanced accuracy and AUC of single secrets over gamma."""
-    return _membership(shown.having("membership", "auc"), "")
+    return _membership(shown, "")
 
 
-@figure("Group membership inference")
+@figure("Group membership inference", having("membership", "group_auc"))
 def group_membership(shown: Shown) -> Drawn:
     """Balanced accuracy and AUC of groups of secrets over gamma."""
-    return _membership(shown.having("membership", "group_auc"), "group_")
+    return _membership(shown, "group_")
 
 
 def _membership(shown: Shown, prefix: str) -> Drawn:
@@ -89,7 +88,7 @@ def _membership(shown: Shown, prefix: str) -> Drawn:
     whom = f"{values_of('label')} secrets"
     if prefix:
         whom = f"disjoint groups of {values_of('group')} {whom} (scores summed)"
-    seeds = shown.averaged(SEEDS, alone="One seed (n = 1); whiskers: 95 % bootstrap interval.")
+    seeds = shown.averaged(SEEDS, alone="One seed (n = 1); whiskers: 95 % interval.")
     caption = (
         f"{values_of('groups' if prefix else 'members')} member and as many non-member {whom}; "
         f"{sides(result.attacks['membership'] for result in shown.results)}. Balanced accuracy: "
@@ -188,8 +187,6 @@ def _score(results: list[Result], kind: str, metric: str, blind: str = "") -> Pa
 
 def _grid(shown: Shown, panels_of: Callable[[list[Result]], list[Panel]]) -> style.Drawing:
     """One row of panels per corpus: over gamma, or in rows of models where there is one gamma."""
-    if not shown.results:
-        return style.blank(NOTHING)
     rows = _rows(shown.results)
     panels = {name: panels_of(results) for name, results in shown.corpora.items()}
     heights = [
@@ -281,4 +278,4 @@ def _listed(shown: Shown, kind: str, name: str) -> str:
     for result in shown.results:
         value = result.metric(kind, name)
         values.update(value if isinstance(value, list) else [value])
-    return ", ".join(map(str, sorted(values))) or "no"
+    return ", ".join(map(str, sorted(values)))

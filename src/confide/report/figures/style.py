@@ -100,7 +100,7 @@ METHODS: dict[str, Look] = {
     "schedule": Look("Redaction schedule", "#8c564b", "P", (0, (8, 2))),
     "atdp": Look("ATDP", "#117733", "p", (0, (7, 1, 1, 1))),
     "sa_adp": Look("SA-ADP", "#882255", "*", (0, (4, 2, 1, 2)), policy=False),
-    "domain_only": Look("One domain only", "#6f6f6f", "<", (0, (2, 2))),
+    "domain_only": Look("One domain only", "#6f6f6f", "<", (0, (2, 2)), policy=False),
     "adversarial": Look("Adversarial", "#998a00", ">", (0, (4, 1, 1, 1)), policy=False),
     "triplet": Look("Triplet", "#332288", "h", (0, (10, 2, 2, 2)), policy=False),
     "untouched": Look("Untouched", "#1a1a1a", "d", (0, (1, 4)), policy=False),

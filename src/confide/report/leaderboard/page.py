@@ -227,11 +227,11 @@ def behind_start(cells: list[Cell]) -> list[str]:
     return named
 
 
-def beside(entry: Entry | None) -> list[str]:
+def beside(entry: Entry) -> list[str]:
     """Accuracy on public and private tokens in per cent, and perplexity on them."""
     shown = []
     for name in BESIDE:
-        value = None if entry is None else entry.mean(name)
+        value = entry.mean(name)
         if value is None:
             shown.append("–")
         else:

@@ -21,6 +21,7 @@ from confide.report.pages.attempts import attempts, compared, in_short
 from confide.report.pages.certificate import as_html, conditions
 from confide.report.pages.readings import readings
 from confide.report.results import Json, Result
+from confide.specs import AUDITS, TEXT_AUDIT
 
 # name of a claim -> what somebody tries to tell; the claims of certificates that need least
 # knowledge of the field
@@ -47,11 +48,11 @@ RELATIONS = {
 }
 SIMULATED = ("authors", "customersim", "dialog_files")  # readers of what programs wrote
 PUBLISHED = ("multidogo", "multiwoz22", "reddit", "sgd", "speeches", "treebank", "wikitext")
-REGURGITATION = ("extraction", "leak", "tab", "exposure", "sequence_exposure")
-ASKING = ("extraction", "leak", "tab")
-MEMBERSHIP = ("membership", "lira", "context_exposure", "game", "gradients")
+ASKING = ("extraction", "leak", "domain_lira", "tab", TEXT_AUDIT)
+REGURGITATION = (*ASKING, "exposure", "sequence_exposure")
+MEMBERSHIP = ("membership", "lira", "context_exposure", "game")
 ATTRIBUTES = ("author_inference",)
-AUDITS = ("game", "gradients")
+AUDITED = (*AUDITS, TEXT_AUDIT)
 STYLE = """
 td:nth-child(-n+3){white-space:normal}body{max-width:60em}
 table{display:table;width:100%;overflow-wrap:anywhere}th:first-child{width:36%}th:last-child{width:22%}
@@ -114,7 +115,7 @@ def markdown(result: Result) -> str:
         "unaccounted": certified.get("unaccounted", []),
         "assumptions": assumptions(result),
         "compared": compared(result),
-        "audited": any(attempt.kind in AUDITS for attempt in attempts(result)),
+        "audited": any(attempt.kind in AUDITED for attempt in attempts(result)),
         "edpb": answered(result, "edpb"),
         "nist": answered(result, "nist"),
     }
@@ -244,7 +245,7 @@ def training(result: Result) -> str | None:
 
 
 def analysis(result: Result) -> str | None:
-    outcomes = outcomes_of(result, AUDITS)
+    outcomes = outcomes_of(result, AUDITED)
     checked = "confide verify computes the certificate again from its files"
     return None if outcomes is None else f"{outcomes}. {checked}"
 
@@ -399,7 +400,7 @@ def floats(result: Result) -> str | None:
 
 
 def correctness(result: Result) -> str | None:
-    outcomes = outcomes_of(result, AUDITS)
+    outcomes = outcomes_of(result, AUDITED)
     if not opening.finite_claims(result.certificate) and outcomes is None:
         return None
     tested = f"Audit by planted tests: {outcomes or 'none was run'}"

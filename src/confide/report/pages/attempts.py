@@ -26,7 +26,7 @@ NAMES = {
     "game": "guessing which secrets and records were planted",
     "gradients": "testing the training program with made-up records",
     "leak": "asking one domain for secrets of another",
-    "domain_lira": "telling what domain a prompt is from",
+    "domain_lira": "picking out texts of another domain by likelihood ratios",
     "tab": "letting the model finish training sentences",
     "author_inference": "naming the author of a text",
     "text_audit": "searching texts that the model wrote",
@@ -44,6 +44,7 @@ CLAIMED = {
 NO_ATTACK = ("worth",)  # measures what texts are good for
 MORE = "more than chance"
 NO_MORE = "no more than chance"
+PERHAPS = "perhaps more than chance"  # by an estimate whose interval reaches that far
 
 
 class Attempt(NamedTuple):
@@ -103,7 +104,11 @@ def exposed(metrics: Json) -> str:
     mean = metrics.get("mean")
     usual = metrics.get("null_mean_high")
     stands_out = mean is not None and usual is not None and mean > usual
-    verdict = MORE if largest > chance or stands_out else NO_MORE
+    verdict = NO_MORE
+    if largest > chance:
+        verdict = PERHAPS
+    if stands_out or metrics["max_estimated_low" if is_estimated else "max"] > chance:
+        verdict = MORE
     words = f"{verdict}: {words}, where chance gives up to {chance:.3g}"
     words += p_words(metrics.get("p_max"))
     if mean is None or usual is None:
@@ -198,7 +203,7 @@ def p_words(p: float | None) -> str:
 
 def compared(result: Result) -> int:
     """How many findings say whether they are more than chance."""
-    return sum(attempt.found.startswith((MORE, NO_MORE)) for attempt in attempts(result))
+    return sum(attempt.found.startswith((MORE, PERHAPS, NO_MORE)) for attempt in attempts(result))
 
 
 def audits(result: Result, metrics: Json) -> list[Case]:

@@ -12,7 +12,6 @@ from typing import Any
 
 from confide.files.io import number
 from confide.output import templates
-from confide.output.escaping import table_of
 from confide.output.rounding import rounded_up
 from confide.report.published import quotes
 from confide.report.results import Result, unigram_like
@@ -56,14 +55,6 @@ def columns(table: list[Row]) -> list[Column]:
         author_columns.COLUMNS[name] for name in table[0] if name in author_columns.COLUMNS
     ]
     return [*COLUMNS, *by_domain, *by_author]
-
-
-def as_csv(table: list[Row]) -> str:
-    """Comma-separated text of rows with equal keys.
-
-    None is empty, infinity is inf, numbers are in full precision.
-    """
-    return table_of(table)
 
 
 def summary(table: list[Row]) -> dict[str, float | str]:

@@ -27,6 +27,7 @@ from confide.report.verdicts.evidence import (
     decide,
     guessing,
     log_ratios,
+    paired,
     ratios,
     refuse_unlearned,
 )
@@ -139,7 +140,7 @@ def worse_in_groups(study: Study, rows: str) -> Verdict:
     parts = []
     for row in rows.split(","):
         single, grouped = (study.each(row, column) for column in ("mia_auc", "group_mia_auc"))
-        samples.append([single[seed] - grouped[seed] for seed in sorted(single.keys() & grouped)])
+        samples.append(paired(single, grouped))
         parts.append(
             f"{row} {between(grouped.values())} of groups, {between(single.values())} of one"
         )

@@ -223,15 +223,7 @@ def sensitive(study: Study, jft: str, schedule: str) -> Verdict:
         f"leaks by {show(100 * mean_of(list(leaked[name].values())))} percentage points"
         for name in rows
     )
-    samples = [
-        [ppl["JFT"][seed] - ppl["schedule"][seed] for seed in ppl["JFT"].keys() & ppl["schedule"]],
-        [
-            leaked["schedule"][seed] - leaked["JFT"][seed]
-            for seed in leaked["JFT"].keys() & leaked["schedule"]
-        ],
-    ]
-    if not all(samples):
-        raise NotMeasured(f"{study.spec.study}: the same seed of all learning rates")
+    samples = [paired(ppl["JFT"], ppl["schedule"]), paired(leaked["schedule"], leaked["JFT"])]
     return below(samples, evidence, far=math.inf)
 
 

@@ -153,6 +153,8 @@ def mean(values: Iterable[float | None], what: str) -> float:
 def between(values: Iterable[float]) -> str:
     """ "1.2" or "1.2 to 3.4"."""
     numbers = list(values)
+    if not numbers:
+        raise NotMeasured("nothing of this was measured")
     low = show(min(numbers))
     high = show(max(numbers))
     return low if low == high else f"{low} to {high}"

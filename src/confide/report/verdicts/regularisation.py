@@ -19,6 +19,7 @@ from confide.report.verdicts.evidence import (
     FAR,
     HOLDS,
     PUBLISHED,
+    NotMeasured,
     Study,
     Verdict,
     above_ratio,
@@ -240,6 +241,8 @@ def quick(study: Study, prefix: str) -> Verdict:
     ratio_by_name = {
         name: estimate.value for name, estimate in estimates.items() if estimate is not None
     }
+    if len(ratio_by_name) < len(estimates):
+        raise NotMeasured("processor time of some runs")
     evidence = ", ".join(
         f"{name.replace('_', ' ')} {show(value)}" for name, value in ratio_by_name.items()
     )

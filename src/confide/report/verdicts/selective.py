@@ -22,6 +22,7 @@ from confide.report.verdicts.evidence import (
     Study,
     Verdict,
     above_level,
+    above_ratio,
     below,
     between,
     decide,
@@ -207,15 +208,17 @@ def gap(sparse: Study, dense: Study, sparse_prefix: str, dense_prefix: str) -> V
     for study, prefix in ((sparse, sparse_prefix), (dense, dense_prefix)):
         rows = f"{prefix}selective", f"{prefix}dpsgd"
         refuse_unlearned(study, rows)
-        logs = ratios(study, rows)
+        selective, dpsgd = (study.each(row, "ppl") for row in rows)
         share = study.number(rows[0], "marked_share")
-        advantages.append(logs)
+        advantages.append(
+            {seed: math.log(selective[seed] / dpsgd[seed]) for seed in selective.keys() & dpsgd}
+        )
+        times = math.exp(mean_of(ratios(study, rows)))
         parts.append(
-            f"{show(math.exp(mean_of(logs)))} times DP-SGD's perplexity where {show(100 * share)} "
+            f"{show(times)} times DP-SGD's perplexity where {show(100 * share)} "
             "% of the tokens are private"
         )
-    differences = [first - second for first, second in zip(*advantages, strict=False)]
-    return below([differences], "; ".join(parts), far=FAR)
+    return below([paired(*advantages)], "; ".join(parts), far=FAR)
 
 
 def noise(study: Study, less: str, more: str) -> Verdict:
@@ -275,9 +278,7 @@ def parameters(study: Study) -> Verdict:
         f"test perplexity {show(usual)} (C 1e-3), {show(large)} (C 0.01), {show(small)} (C 5e-6)"
     )
     logs = [ratios(study, (names[0], other)) for other in names[1:]]
-    return below(
-        [[value + math.log(NEAR) for value in values] for values in logs], evidence, far=FAR
-    )
+    return below([above_ratio(values, 1 / NEAR) for values in logs], evidence, far=FAR)
 
 
 def twice(study: Study) -> Verdict:
