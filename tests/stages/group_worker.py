@@ -130,7 +130,8 @@ def compared(case: Case, group: Group, dtype: torch.dtype) -> dict[str, Any]:
     sizes = []
     divided = together.batches.pieces
     if alone.regulariser is None and spec.recipe.private_state != "noise":
-        alone.batches.budget.size = 1000
+        for step in kinds:
+            alone.batches.budget(step).size = 1000
 
     def counted(step: Step, chosen: torch.Tensor) -> Iterator[Any]:
         pieces = list(divided(step, chosen))

@@ -22,6 +22,7 @@ from confide.dp.mechanism.authors import authors_of
 from confide.dp.mechanism.randomness import Stream
 from confide.errors import InputError
 from confide.models import build
+from confide.runtime.memory import Budget
 from confide.specs import PrivacySpec, TrainSpec
 from confide.train import batches as reading
 from confide.train.job import Job
@@ -119,7 +120,7 @@ def test_an_update_is_that_of_a_loop_over_authors(
     data = written()
     given = []
     job = job_of(data, most=most)
-    job.batches.budget.size = size
+    monkeypatch.setattr(job.batches, "budget", lambda step: Budget(size))
     usual = reading.drawn
     monkeypatch.setattr(reading, "drawn", lambda *a: given.append(usual(*a)) or given[-1])
     chosen = [0, 3, 4, 11]
@@ -297,12 +298,12 @@ def test_what_cannot_be_is_one_clear_error(
 def test_noise_in_name_only_trains_as_clipping_alone_does(
     tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = spec("dpsgd", privacy=PrivacySpec(noise_multiplier=1e-20, max_grad_norm=0.5))
+    wanted = spec("dpsgd", privacy=PrivacySpec(noise_multiplier=1e-6, max_grad_norm=0.5))
     made = []
     for name in ("tiny", "none"):
         made.append(run(tmp_path / name, vocabulary, wanted))
         monkeypatch.setattr(Stream, "add", lambda self, values, deviation: values)
     tiny, none = (load_file(paths["model"]) for paths in made)
-    assert all(torch.allclose(tiny[name], none[name], rtol=1e-5, atol=1e-7) for name in none)
+    assert all(torch.allclose(tiny[name], none[name], rtol=1e-4, atol=1e-5) for name in none)
     (release, *_) = Ledger.from_file(made[0]["ledger"]).releases()
-    assert release.noise_multiplier == 1e-20 and release.step.noisy
+    assert release.noise_multiplier == 1e-6 and release.step.noisy

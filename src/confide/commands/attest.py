@@ -18,7 +18,7 @@ from typing import Any
 from confide.commands.release import RELEASED, export_of, own_objections, public_files
 from confide.commands.verify import EXPORTED, certificate_in, pages_beside, reached, verified
 from confide.errors import Failure, InputError
-from confide.files.io import atomic, read_json, sha256, write_json
+from confide.files.io import read_json, sha256, write_json, write_text
 from confide.output.escaping import say
 from confide.report.pages.certificate import both_pages
 from confide.report.pages.opening import audited
@@ -66,6 +66,9 @@ def attest(
     if output.resolve() in inputs or output.is_dir():
         raise InputError("is not a file that an attestation may take the place of", file=output)
     certified, files, places = holding(path)
+    if output.resolve() in {place.resolve() for named in places.values() for place in named}:
+        message = "is a file of the certificate, which an attestation may not take the place of"
+        raise InputError(message, file=output)
     measurements = Evidence(
         against=["no study is given (--study), so no audit and no scan is signed"]
     )
@@ -85,9 +88,7 @@ def attest(
     if private is not None:
         write_json(output, signed(payload, private))
     else:
-        text = bundle(payload)
-        with atomic(output) as temporary:
-            temporary.write_text(text)
+        write_text(output, bundle(payload))
     say(*(f"  signed all the same: {reason}" for reason in against))
     if set(certified["files"]) - {*RELEASED, *EXPORTED}:
         say(f"  note: {OF_TEXT}")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from confide.certify.gate import cases, write_junit
+from confide.certify.gate import NOT_AUDITED, SKIPPED, cases, write_junit
 from confide.errors import Failure
 from confide.output.escaping import say
 
@@ -24,7 +24,7 @@ def check(
         say(f"{case.run} {case.audit}: {case.outcome}: {case.says}")
     if junit is not None:
         write_junit(junit, compared, compared[0].run)
-    if all(case.outcome == "skipped" for case in compared):
-        raise Failure("nothing was compared: no finite claim, or no audit canaries")
+    if all(case.outcome in (SKIPPED, NOT_AUDITED) for case in compared):
+        raise Failure("nothing was compared: no finite claim, or nothing that audits it")
     if failed := [case for case in compared if case.failed]:
         raise Failure(*(f"{case.audit} {case.outcome}" for case in failed))

@@ -62,7 +62,7 @@ def cores_of(options: Sequence[str]) -> int:
     cores = parser.parse_known_args(options)[0].cores
     if cores is None or not cores.isdigit():
         return len(os.sched_getaffinity(0))
-    return int(cores)
+    return max(1, int(cores))
 
 
 def page(jobs: Sequence[WorkflowJob], prices: Sequence[Cost], cores: int) -> list[str]:

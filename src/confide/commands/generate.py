@@ -13,7 +13,8 @@ import torch
 from confide import models
 from confide.commands.verify import CERTIFICATE
 from confide.errors import InputError
-from confide.files.io import read_bytes, write_jsonl
+from confide.files.encodings import text_lines
+from confide.files.io import write_jsonl
 from confide.models.generation import ending, uniforms
 from confide.models.generation import generate as continued
 from confide.output.escaping import say
@@ -103,11 +104,8 @@ def tokenizer_of(model: Path, tokenizer: Path | None) -> Path:
 
 
 def lines_of(prompts: Path) -> list[str]:
-    """The prompts of a text file, a line each; InputError for text that is not UTF-8."""
-    try:
-        lines = read_bytes(prompts).decode().splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 at byte {error.start}", file=prompts) from None
+    """The prompts of a text file, a line each; InputError for what is no text."""
+    lines = [line.rstrip("\r\n") for line in text_lines(prompts, None)]
     if not lines:
         raise InputError("holds no prompt", file=prompts)
     return lines

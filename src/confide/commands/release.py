@@ -31,7 +31,7 @@ from confide.commands.verify import (
 from confide.data.redacted_texts import RedactedTexts
 from confide.dp.ledger import Ledger
 from confide.errors import Failure, InputError
-from confide.files.io import atomic, read_file, sha256, write_json, write_jsonl
+from confide.files.io import read_file, sha256, write_json, write_jsonl, write_text
 from confide.models.export import base_name, export, export_adapter, exportable
 from confide.output.escaping import say
 from confide.report.pages.card import card
@@ -270,8 +270,7 @@ def assemble(
     sealed_again = sealed(again)
     write_json(folder / CERTIFICATE, sealed_again)
     for suffix, content in both_pages(sealed_again).items():
-        with atomic(folder / f"certificate{suffix}") as temporary:
-            temporary.write_text(content)
+        write_text(folder / f"certificate{suffix}", content)
 
 
 def export_of(
@@ -319,7 +318,7 @@ def write_texts(folder: Path, texts: RedactedTexts) -> None:
 def with_card(paths: list[Path], text: str) -> list[Path]:
     """The files of an exported model, README.md among them, all open to the same people."""
     readme = paths[0].with_name("README.md")
-    readme.write_text(text)
+    readme.write_text(text, encoding="utf-8")
     for path in paths:
         path.chmod(readme.stat().st_mode)  # safetensors closes what it writes to others
     return sorted([*paths, readme])

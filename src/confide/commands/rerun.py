@@ -193,7 +193,7 @@ def chain(
             init_ledger=init_ledger,
             **model_files,
         )
-    (folder / "log").write_text(NUMBERS.sub("#", log.getvalue()))
+    (folder / "log").write_text(NUMBERS.sub("#", log.getvalue()), encoding="utf-8")
     return folder
 
 

@@ -8,14 +8,12 @@ What is begun and stopped goes on where it was.
 import os
 from pathlib import Path
 
-import orjson
-
 from confide.certify.drawing import Progress, corpus, counted, draw, key_of
 from confide.certify.texts import CONFIG, certificate_of_texts, check_declared, check_files
 from confide.commands.generate import opened, sampling
 from confide.commands.verify import CERTIFICATE, certificate_in, checked
 from confide.errors import InputError
-from confide.files.io import read_bytes, sha256, write_json, write_jsonl
+from confide.files.io import parsed_line, read_lines, sha256, write_json, write_jsonl
 from confide.output.escaping import say
 from confide.specs import MixSpec, SynthesisSpec, parse
 
@@ -55,7 +53,8 @@ def synthesize(
     seed: the same one gives the same texts.
     device: cpu, cuda, or auto for the GPU where there is one.
     """
-    if output.exists():
+    begun = output.with_name(f".{output.name}.begun")
+    if output.exists() and not begun.exists():
         raise InputError("exists, and is not overwritten", file=output)
     place = certificate_in(certificate)
     certified, files, _ = checked(place, [*place.resolve().parents])
@@ -84,7 +83,7 @@ def synthesize(
     # weights and vocabulary were verified where they lie; this file perhaps in another place
     check_files(certified, place, config=weights.with_name(CONFIG))
     model, tokenizer = opened(weights.parent, vocabulary, device)
-    progress = Progress(output.with_name(f".{output.name}.begun"), key_of(certified, asked))
+    progress = Progress(begun, key_of(certified, asked))
     draw(model, tokenizer, asked, progress)
     write_jsonl(output, corpus(certified, asked, progress))
     texts = {"path": output.name, "sha256": sha256(output), "count": count}
@@ -116,13 +115,9 @@ def called(certificate: Path, output: Path) -> str:
 def parts_of(file: Path) -> list[MixSpec]:
     """The parts of a mix; InputError names the line that does not fit."""
     parts = []
-    for number, line in enumerate(read_bytes(file).splitlines(), 1):
+    for number, (at, line) in enumerate(read_lines(file), 1):
         if line.strip():
-            try:
-                value = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                raise InputError("malformed JSON", file=file, line=number) from None
-            parts.append(parse(MixSpec, value, file=f"{file}:{number}"))
+            parts.append(parse(MixSpec, parsed_line(line, file, at), file=f"{file}:{number}"))
     if not parts:
         raise InputError("holds no part", file=file)
     return parts

@@ -361,7 +361,7 @@ def read(path: Path) -> dict[str, Any]:
         raise InputError("is not a certificate", file=path)
     if certified.get("kind") in KINDS:
         message = "is of texts, and claims what its model's certificate does: give that one"
-        raise InputError(message, file=path, value=certified.get("model", {}).get("certificate"))
+        raise InputError(message, file=path)
     if certified.get("version") != VERSION:
         message = f"is not {VERSION}: the release that wrote it verifies it; here it is made again"
         raise InputError(message, file=path, key="version", value=certified.get("version"))

@@ -24,7 +24,7 @@ from pathlib import Path
 from confide.corpora.authored import Sample, paragraphs, records, say_once
 from confide.corpora.mail_text import own_words
 from confide.errors import InputError
-from confide.files.folders import visible
+from confide.files.folders import visible, walk
 from confide.files.io import read_bytes, readable
 from confide.specs import MailSpec
 from confide.types import Record
@@ -127,7 +127,7 @@ def file_messages(folder: Path) -> Iterator[tuple[str, bytes]]:
     if not folder.is_dir():
         raise InputError("is not a folder of messages", file=folder, key="path")
     any_file = False
-    for here, folders, names in os.walk(folder):
+    for here, folders, names in listed(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             if not name.startswith(".") and not OTHER_ITEM.fullmatch(name):
@@ -158,7 +158,8 @@ def mboxes(folder: Path) -> list[Path]:
     """The files *.mbox below a folder; where there are none, those that begin as such files do, as
     Thunderbird's and Apple Mail's do. Hidden ones are passed over.
     """
-    files = sorted(visible(folder))
+    with readable(folder):
+        files = sorted(visible(folder))
     return [path for path in files if path.suffix == ".mbox"] or list(filter(begins, files))
 
 
@@ -178,7 +179,9 @@ def maildir_messages(folder: Path) -> Iterator[tuple[str, bytes]]:
         raise InputError("is no Maildir: no folder has both cur and new", file=folder, key="path")
     for box in boxes:
         for place in (box / "cur", box / "new"):
-            for path in sorted(place.iterdir()):
+            with readable(place):
+                paths = sorted(place.iterdir())
+            for path in paths:
                 if not path.name.startswith(".") and path.is_file():
                     yield named(path, folder), read_bytes(path)
 
@@ -190,8 +193,14 @@ def named(path: Path, folder: Path) -> str:
 
 def maildirs(folder: Path) -> list[Path]:
     """A folder and those below it that hold mail as a Maildir does."""
-    folders = (Path(here) for here, names, _ in os.walk(folder) if {"cur", "new"} <= {*names})
+    folders = (Path(here) for here, names, _ in listed(folder) if {"cur", "new"} <= {*names})
     return sorted(folders)
+
+
+def listed(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """As os.walk does; InputError for a folder that cannot be read."""
+    with readable(folder):
+        yield from walk(folder)
 
 
 LAYOUTS: dict[str, Callable[[Path], Iterator[tuple[str, bytes]]]] = {

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from confide.errors import InputError
 from confide.files.encodings import Encoding, text_lines
+from confide.files.folders import visible
 from confide.files.io import LONGEST, read_object, readable
 from confide.types import SPLITS, SplitName
 
@@ -114,7 +115,7 @@ def _named(folder: Path, reading: Reading) -> list[Piece]:
     if (folder / SAVED).exists():
         return [Piece(path) for path in _saved(folder)]
     with readable(folder):
-        files = sorted(path for path in folder.rglob("*") if _is_table(path, folder))
+        files = sorted(path for path in visible(folder) if path.suffix.lower() in KINDS)
     kinds = {path.suffix.lower() for path in files}
     if len(kinds) != 1:
         several = f"holds files of several kinds: {', '.join(sorted(kinds))}; give a folder of one"
@@ -122,11 +123,6 @@ def _named(folder: Path, reading: Reading) -> list[Piece]:
         raise InputError(several if kinds else no_table, file=folder, key="path")
     splits = [_split_of(path) for path in files]
     return list(map(Piece, files, splits if None not in splits else [None] * len(files)))
-
-
-def _is_table(path: Path, folder: Path) -> bool:
-    hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-    return not hidden and path.suffix.lower() in KINDS and path.is_file()
 
 
 def _split_of(path: Path) -> SplitName | None:

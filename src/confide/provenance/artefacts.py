@@ -6,11 +6,10 @@ meant.
 
 import hashlib
 import importlib.util
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from confide.files.folders import state_of
+from confide.files.folders import state_of, walk
 from confide.files.io import sha256
 
 MUCH = 4_000_000_000  # bytes of a file that is not read at each look, as in profiles/default
@@ -71,6 +70,6 @@ def cached(name: str) -> Path | None:
 
 def files_below(folder: Path) -> Iterator[Path]:
     """All files below a folder, in the order of their names; what Python compiled is left out."""
-    for parent, folders, names in os.walk(folder):
+    for parent, folders, names in walk(folder):
         folders[:] = sorted(name for name in folders if name != "__pycache__")
         yield from (Path(parent, name) for name in sorted(names) if Path(parent, name).is_file())

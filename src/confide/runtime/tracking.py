@@ -49,7 +49,7 @@ def address(spec: TrackingSpec) -> str:
 
 def shown(uri: str) -> str:
     """An address without the user and password that it may carry."""
-    return re.sub(r"//[^/@]*@", "//", uri)
+    return re.sub(r"//\S*@", "//", uri)
 
 
 @contextmanager
@@ -61,8 +61,9 @@ def reachable(uri: str) -> Iterator[None]:
     try:
         yield
     except (MlflowException, SQLAlchemyError, OSError) as error:  # requests raises OSErrors, too
-        reason = re.sub(r"\s+", " ", str(error).split("\n")[0])[:160]
-        message = f"the tracking server does not answer ({type(error).__name__}: {shown(reason)})"
+        # shown as a whole: of an address that is cut, nobody can tell the password
+        reason = shown(re.sub(r"\s+", " ", str(error).split("\n")[0]))[:160]
+        message = f"the tracking server does not answer ({type(error).__name__}: {reason})"
         raise InputError(message, key="tracking.uri", value=shown(uri)) from None
 
 

@@ -11,7 +11,6 @@ import codecs
 import gzip
 import io
 import lzma
-import os
 import sqlite3
 import stat
 import zipfile
@@ -21,6 +20,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from confide.errors import InputError
+from confide.files.folders import walk
 from confide.files.io import is_temporary
 from confide.scan import markup, pdf, png
 from confide.scan.unfolding import Budget, File, Inflating, TooLarge, Unfolding
@@ -65,28 +65,24 @@ def searchable(name: str) -> Iterator[None]:
         raise InputError(f"cannot be searched: {reason}", file=name) from None
 
 
-def files_of(paths: list[Path]) -> list[Path]:
+def files_of(paths: list[Path], shown: Callable[[Path], str] = str) -> list[Path]:
     """Files, and those below folders, sorted, each once.
 
-    InputError for what is missing, unreadable or no regular file.
+    InputError for what is missing, unreadable or no regular file. `shown`: what errors call a file.
     """
     files: set[Path] = set()
     for path in paths:
-        with searchable(str(path)):
+        with searchable(shown(path)):
             if path.is_dir():
-                for folder, _, names in os.walk(path, onerror=_raise):
+                for folder, _, names in walk(path):
                     files.update(Path(folder, name) for name in names)
             else:
                 files.add(path)
     for path in sorted(files):
-        with searchable(str(path)):
+        with searchable(shown(path)):
             if not stat.S_ISREG(path.stat().st_mode):
-                raise InputError("cannot be searched: is no regular file", file=path)
+                raise InputError("cannot be searched: is no regular file", file=shown(path))
     return sorted(files)
-
-
-def _raise(error: OSError) -> None:
-    raise error
 
 
 def streams(path: Path) -> Iterator[Pieces]:

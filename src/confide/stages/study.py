@@ -50,10 +50,10 @@ def study(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> Non
     texts |= assessment.of_each_run(loaded)
     with atomic_folder(output) as folder:
         for name, text in texts.items():
-            (folder / name).write_text(text)
+            (folder / name).write_text(text, encoding="utf-8")
         write_json(folder / "summary.json", tables.summary(table))
         with style.settings():
             drawn = {name: FIGURES[name](spec, loaded) for name in spec.figures}
             for name, figure in drawn.items():
                 style.save(figure, folder / name)
-        (folder / "figures.md").write_text(figures.markdown(spec, drawn))
+        (folder / "figures.md").write_text(figures.markdown(spec, drawn), encoding="utf-8")

@@ -23,7 +23,7 @@ from confide import models
 from confide.data.partition_files import check_vocabulary, load_partition, within
 from confide.dp.ledger import Ledger, settings_digest
 from confide.errors import InputError
-from confide.files.io import atomic, sha256, write_jsonl
+from confide.files.io import sha256, write_jsonl, write_text
 from confide.files.jsons import JsonObject
 from confide.models.recompute import recompute
 from confide.models.sharding import Shards
@@ -132,8 +132,7 @@ def train(
         models.save(job.model, model, config, stored)
         job.history.ledger.end(weights=sha256(model))
         write_jsonl(metrics, job.metrics.rows)
-        with atomic(ledger) as temporary:
-            temporary.write_text(job.history.ledger.dump())
+        write_text(ledger, job.history.ledger.dump())
         # last: while the checkpoint is there, a killed job needs its epochs' weights to finish
         checkpoints.clear(checkpoint)
         snapshots.clear(checkpoint)
@@ -270,7 +269,7 @@ def prepare(
     open_ledger(job, sizes, reads)
     if init is not None and init_ledger is not None:
         check_start(init, init_ledger)
-        text = init_ledger.read_text()
+        text = init_ledger.read_text(encoding="utf-8")
         job.history.ledger.init(spec.init, public=spec.init_public, ledger=text)
     return job
 

@@ -26,7 +26,7 @@ from tokenizers import Tokenizer as Backend
 
 from confide.errors import InputError
 from confide.files import jsons
-from confide.files.io import atomic, read_bytes, read_object
+from confide.files.io import read_bytes, read_object, write_text
 from confide.text.planted import NEW_TOKEN, NEW_TOKENS
 from confide.text.sentencepiece import (
     BYTES,
@@ -417,8 +417,7 @@ def from_hub(name: str, control: Sequence[str] = ()) -> Tokenizer:
 
 def save(tokenizer: Tokenizer, path: Path) -> None:
     """Write tokenizer.json atomically."""
-    with atomic(path) as temporary:
-        temporary.write_text(tokenizer.backend.to_str(), encoding="utf-8")
+    write_text(path, tokenizer.backend.to_str())
 
 
 def load(path: Path) -> Tokenizer:
