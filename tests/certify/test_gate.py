@@ -298,6 +298,11 @@ def test_on_the_command_line(written, tmp_path, capsys):
     assert status == 1 and "inconclusive" in said.err
     status, said = check(capsys, *written(certificate("inf"), audit(0.0)))
     assert status == 1 and "nothing was compared" in said.err
+    reason = "logits are not finite"
+    silent = audit(0.0) | {"game_reason": reason, "inclusion_reason": reason}
+    status, said = check(capsys, *written(certificate(3.0), silent))
+    assert "not audited" in said.out
+    assert status == 1 and "nothing was compared" in said.err
 
 
 def without(*keys):

@@ -90,6 +90,12 @@ def test_leftovers_of_dead_processes_go_and_those_of_others_stay(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"a.json", *kept}
 
 
+def test_a_file_in_the_place_of_a_folder_is_one_line(tmp_path):
+    (tmp_path / "a").touch()
+    with pytest.raises(InputError, match="cannot be written: "):
+        write_json(tmp_path / "a" / "b.json", {})
+
+
 def full(path: Path) -> None:
     raise SafetensorError(
         "Error while serializing: I/O error: No space left on device (os error 28)"

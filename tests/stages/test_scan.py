@@ -257,6 +257,13 @@ def test_missing_files(study, tmp_path):
         scan(ScanSpec(), **(study | {"files": [Path("/dev/null")]}))
 
 
+def test_a_secret_in_the_name_of_what_cannot_be_read_is_not_printed(study, tmp_path):
+    (study["files"][0] / f"{CANARY}.txt").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="its name holds a secret.*cannot be searched") as error:
+        scan(ScanSpec(), **study)
+    assert CANARY not in str(error.value)
+
+
 def test_a_span_outside_of_its_text(study, tmp_path):
     write_jsonl(
         tmp_path / "points.jsonl", [{"key": "a", "text": "abc", "gold": [[1, 9, "name", 1.0]]}]

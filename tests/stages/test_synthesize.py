@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -132,6 +133,26 @@ def test_what_was_stopped_goes_on_to_the_same_texts(
     begun.write_bytes(begun.read_bytes() + b'{"part": 0, "texts": ["half a li')  # torn by the kill
     assert made(project, count=50) == whole
     assert not begun.exists()
+
+
+def test_texts_without_a_certificate_yet_are_gone_on_with(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = made(project, "whole.jsonl")
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "certificate_of_texts", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            made(project)
+    assert (project / "texts.jsonl").exists()
+    assert made(project) == whole
+    with pytest.raises(InputError, match="exists, and is not overwritten"):
+        made(project)
+
+
+def test_a_mix_with_a_key_twice_is_refused(project: Path) -> None:
+    (project / "mix.jsonl").write_text('{"share": 1, "share": 3}\n')
+    with pytest.raises(InputError, match=r"mix\.jsonl:1: .*share"):
+        made(project, mix=project / "mix.jsonl", public_mix=True)
 
 
 def test_what_was_begun_otherwise_is_not_continued(

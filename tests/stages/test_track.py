@@ -16,7 +16,7 @@ from confide.certify.gate import INCONCLUSIVE, NOT_AUDITED, OTHER_WEIGHTS, REFUT
 from confide.commands import mirror, watch
 from confide.errors import InputError
 from confide.files.io import read_jsonl
-from confide.runtime.tracking import flat, shown
+from confide.runtime.tracking import flat, reachable, shown
 from confide.specs import ReportRun, ReportSpec, TrackingSpec, TrackSpec, TrainSpec
 from confide.stages import track as stage
 from confide.stages.track import measured, numbers, passes, shown_epsilons, track
@@ -378,6 +378,17 @@ def test_only_finite_numbers_are_metrics(project):
     epochs = list(read_jsonl(project / "models/crt/g0-s0/metrics.jsonl"))
     values = measured(epochs, certificate, {}, last=2)
     assert ("certified.record_epsilon", 2.0, 2) in values and len(values) == 2 + 3 + 2 + 1 + 1
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["postgresql://u:pa/ss@h/db", "http://user:p@ss@h/db", f"https://u:{'long' * 60}@h/db"],
+)
+def test_no_form_of_a_password_is_shown(address):
+    assert shown(address).endswith("://h/db")
+    with pytest.raises(InputError) as error, reachable("sqlite:///x"):
+        raise OSError(f"no answer from {address}")
+    assert "no answer from " in str(error.value) and "//h/db" in str(error.value)
 
 
 def test_addresses_lose_their_credentials_and_mappings_their_depth():

@@ -194,6 +194,8 @@ def check(
     for key, value in (("gamma", gamma), ("delta2", delta2)):
         if value is not None and not 0 <= value <= 1:
             raise InputError("must lie between 0 and 1", key=key, value=value)
+    if delta2 is not None and gamma is None:
+        raise InputError("counts only beside gamma: give that, too", key="delta2", value=delta2)
     for key, value in (("group", group), ("releases_per_step", releases_per_step)):
         if value is not None and value < 1:
             raise InputError("must be at least 1", key=key, value=value)

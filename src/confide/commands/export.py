@@ -8,6 +8,7 @@ known secrets stand in the shards as they stand in the corpus.
 from pathlib import Path
 from typing import Any
 
+from confide.advisor.template import quoted
 from confide.config.layers import meant
 from confide.config.params import load
 from confide.corpora import READERS, raw_file
@@ -56,7 +57,7 @@ def export(corpus: str, *, output: Path) -> None:
     counts = [f"{split} {shards[split].documents:,}" for split in SPLITS]
     say(f"{output}: {', '.join(counts)} documents. To read them, under corpora of params.yaml:")
     names = ", ".join(f"{name}: {name}" for name in ("doc", "author", "domain", "spans"))
-    say(f"  {output.name}: {{ reader: table, path: {output}, {names} }}")
+    say(f"  {output.name}: {{ reader: table, path: {quoted(str(output))}, {names} }}")
 
 
 def refusal(record: Record) -> str | None:

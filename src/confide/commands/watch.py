@@ -5,6 +5,7 @@ It reads what the run writes, from outside: nothing is slowed, and any number ma
 the watching alone.
 """
 
+import math
 import re
 import time
 from collections import Counter, defaultdict
@@ -44,6 +45,8 @@ def watch(*, folder: Path = Path(), every: float = 1.0, mlflow: bool = False) ->
     every: seconds between two looks.
     mlflow: whether to copy each epoch to MLflow, experiment confide-live, as well.
     """
+    if not 0 <= every < math.inf:
+        raise InputError("must not be negative", key="every", value=every)
     console = Console()
     log = newest(folder)
     typical = before(folder)
