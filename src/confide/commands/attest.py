@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from confide.commands.release import RELEASED, export_of, own_objections, public_files
-from confide.commands.verify import EXPORTED, certificate_in, pages_beside, reached, verified
+from confide.commands.verify import EXPORTED, certificate_in, checked, pages_beside
 from confide.errors import Failure, InputError
 from confide.files.io import read_json, sha256, write_json, write_text
 from confide.output.escaping import say
@@ -103,8 +103,7 @@ def holding(
 
     Signed are all that others may see; InputError where one of them is not here.
     """
-    certified = verified(path)
-    places, _ = reached(certified["files"], [*path.resolve().parents], path)
+    certified, places, _ = checked(path, [*path.resolve().parents])
     for name in REQUIRED:
         if not certified["files"].get(name):
             message = "is not named, and without it there is nothing to sign"

@@ -28,10 +28,9 @@ from confide.commands.verify import (
     CERTIFICATE,
     NEEDED,
     certificate_in,
+    checked,
     is_of_texts,
-    reached,
     read,
-    verified,
 )
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
@@ -172,7 +171,8 @@ def model_of(path: Path) -> Model:
     )
     history = None
     if at_hand:
-        history = history_of(verified(path), folders, path)
+        _, places, _ = checked(path, folders)
+        history = history_of(places)
     certified = read_file(path, SpentFile)
     claims = {
         claim["name"]: stated(claim, path)
@@ -215,9 +215,8 @@ def of_cut(unit: str, certified: dict[str, Any]) -> str:
     return f"{unit} (of the cut {str(data.get('cut'))[:8]})"
 
 
-def history_of(sealed: dict[str, Any], folders: list[Path], path: Path) -> tuple[Ledger, ...]:
+def history_of(places: dict[str, list[Path]]) -> tuple[Ledger, ...]:
     """The ledgers of a certificate's training and of those that it started from."""
-    places, _ = reached(sealed["files"], folders, path)
     ran = Ledger.from_file(places["ledger"][0])
     starts = [Ledger.from_file(place) for place in places["start_ledgers"]]
     return tuple(lineage(ran, places["ledger"][0], starts))

@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from confide.corpora.dialogues import PUBLISHED, Dialogue, Utterance, files, records
 from confide.errors import InputError
-from confide.files import jsons
+from confide.files.io import parse_json
 from confide.specs import MultiWozSpec, SchemaGuidedSpec
 from confide.types import Record, Span
 
@@ -62,12 +60,7 @@ def _dialogues(
     spec: SchemaGuidedSpec | MultiWozSpec, file: Path, folder: str, text: str
 ) -> Iterator[Dialogue]:
     """Dialogues of a file."""
-    try:
-        rows = jsons.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise InputError(f"malformed JSON: {error.msg}", file=file, line=error.lineno) from None
-    except (jsons.Repeated, jsons.Nested) as error:
-        raise InputError(str(error), file=file) from None
+    rows = parse_json(text.encode(), file)
     if not isinstance(rows, list):
         raise InputError("expected a list of dialogues", file=file, line=1)
     for index, row in enumerate(rows):
