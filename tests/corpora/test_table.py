@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from confide.corpora import READERS, table, table_files
-from confide.corpora.known_secrets import apart
+from confide.corpora.known_secrets import marks_of, united
 from confide.errors import InputError
 from confide.files import shards
 from confide.specs import CorpusSpec, LinesSpec, MessagesSpec, SplitSpec, TableSpec
@@ -614,10 +614,33 @@ MARKS = st.lists(
 
 
 @given(MARKS)
-def test_of_marks_that_overlap_the_longest_stays(marks: list[Any]) -> None:
-    kept = apart([[3, 6, "given"]], marks)
-    assert kept == sorted(kept) and [3, 6, "given"] in kept
+def test_marks_that_overlap_become_one(marks: list[Any]) -> None:
+    """Whoever finds one of them alone has not found it."""
+    given = [[3, 6, "given"], [4, 5, "within"]]  # which overlap each other are the reader's to tell
+    kept = united(given[:1], marks)
+    assert kept == sorted(kept)
     assert all(left[1] <= right[0] for left, right in pairwise(kept))
-    for start, end, _ in marks:
-        over = [one for one in kept if one[0] < end and start < one[1]]
-        assert over and (any(one[2] == "given" or one[1] - one[0] >= end - start for one in over))
+    for start, end, _ in [*given[:1], *marks]:
+        assert any(one[0] <= start and end <= one[1] for one in kept)
+    places = {place for start, end, _ in [*given[:1], *marks] for place in range(start, end)}
+    assert places == {place for start, end, _ in kept for place in range(start, end)}
+    assert united(given, []) == given
+
+
+def test_a_part_that_is_given_does_not_hide_the_whole() -> None:
+    assert united([[4, 9, "surname"]], [[0, 9, "name"]]) == [[0, 9, "name"]]
+    assert united([], [[0, 11, "street"], [4, 19, "place"]]) == [[0, 19, "place"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "places"),
+    [
+        ("你好我叫李明杰想", "李明杰", [(4, 7)]),
+        ("안녕하세요 홍길동입니다", "홍길동", [(6, 9)]),
+        ("我是Ann Lee，", "Ann Lee", [(2, 9)]),
+        ("Annleeton", "Annlee", []),
+    ],
+)
+def test_values_are_found_where_no_space_ends_a_word(text: str, value: str, places: list) -> None:
+    marks = marks_of(text, {"name": value})
+    assert [(start, end) for start, end, _ in marks] == places

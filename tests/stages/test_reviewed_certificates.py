@@ -88,6 +88,23 @@ def test_what_is_counted_and_bounded_by_hand(files, tmp_path):
     assert not {"N1", "code is"} & set(str(found).split()) and "d1:0" not in str(found)
 
 
+def test_later_copies_that_are_read_count_as_missed(tmp_path):
+    """A person looks at each text once; without deduplication all of its copies are trained on."""
+    texts = [f"my code is {100000 + n}" for n in range(60)] + ["room N7 please"] * 41
+    files = corpus(tmp_path / "corpus", texts)
+    path = tmp_path / "review.json"
+    finished(files, path, size=500)
+    masked = measured(tmp_path, files, path)
+    assert masked["review_labels"][ANY]["gamma_upper"] == pytest.approx(1 / 61)
+    read = measured(tmp_path, files, path, dedup=False)
+    NeighboursFile.model_validate(read)
+    assert read["review_counts"]["strata"]["copies"]["texts"] == 40
+    truly = 41 / 101
+    assert read["review_labels"][ANY]["gamma_upper"] >= truly
+    # as many as they have words
+    assert read["review_labels"][ANY]["gamma_upper"] == pytest.approx(121 / 181)
+
+
 def test_bounds_of_a_sample_follow_from_the_counts(files, tmp_path):
     """Counted again here, from the marks, stratum by stratum."""
     path = tmp_path / "review.json"
@@ -144,7 +161,8 @@ def test_a_copy_that_comes_back_counts_for_the_literal_rate(tmp_path):
     found = measured(tmp_path, files, path)
     assert found["literal"] == {"exposed": 0, "points": 1} and found["misaligned"] == 0
     rows = measured(tmp_path, files, path, dedup=False)["review_labels"]
-    assert (rows["code"]["gamma_upper"], rows["code"]["gamma_literal_upper"]) == (0, 0)
+    bound = rows["code"]["gamma_upper"]  # of copies that are read, and nobody has looked at
+    assert rows["code"]["gamma_literal_upper"] == bound and rows["code"]["gamma"] == 0
 
 
 @pytest.mark.parametrize(

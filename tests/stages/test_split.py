@@ -188,6 +188,19 @@ def test_straddling_span_is_cut_into_both():
     assert one == ("ab cd", (Span(3, 5, "x"),)) and two == ("ef gh", (Span(0, 2, "x"),))
 
 
+@pytest.mark.parametrize("extra", ["", "é"])  # that is cut line by line, and not many at once
+def test_parts_of_a_span_that_are_nothing_but_masks_are_no_secrets(tmp_path, extra):
+    text = f"to Ann\n<MASK>\n<MASK> St\nbye{extra}"
+    rows = [{"text": text, "doc": "d", "split": "train", "spans": [[3, 24, "address"]]}]
+    gold = [point["gold"] for point in run(tmp_path, rows)]
+    assert [[span[:3] for span in spans] for spans in gold] == [
+        [[3, 6, "address"]],
+        [],
+        [[0, 9, "address"]],
+        [],
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -16,6 +16,7 @@ from confide.certify.facts import (
     IN_ITS_POOL,
     NAMED,
     NEIGHBOURS,
+    NOWHERE_ELSE,
     STABLE,
     TOKENS,
     Facts,
@@ -335,10 +336,10 @@ def group_claims(facts: Facts) -> Iterator[Claim]:
         way = "an exact update read it"
         if missed is not None:
             epsilon, way = group(missed, facts.delta, size)
-        marks = facts.cut
+        marks = [NOWHERE_ELSE, *facts.cut]
         whose = f"one secret that the corpus marks{facts.marked_as}"
         if name == "group_after_dedup":
-            marks = [*facts.marks, *facts.copies_found]
+            marks = [NOWHERE_ELSE, *facts.marks, *facts.copies_found]
         yield claim(
             facts,
             name,

@@ -36,6 +36,7 @@ POISSON_AUTHORS = (
 )
 IN_ITS_POOL = "the record stays in its pool"
 NAMED = "all points of a person carry one name"
+NOWHERE_ELSE = "the secret stands nowhere but where the corpus marks it"
 MARKS_KEPT = "the marks of later copies stay as they are when the secret is masked"
 COPIES_KEPT = "copies of its text, and of what takes its place, are read or masked as they were"
 COPIES_FOUND = (

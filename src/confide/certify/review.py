@@ -21,7 +21,8 @@ RATES = ("gamma", "delta2", "gamma_literal", "doubled_literal")
 ANY = "any label"  # not the name of one: all of them together
 BOUNDS_OF_A_RATE = 2  # on what leaves a trace, and on what the policy finds in vain
 BY_HAND = (
-    "what the policy misses is what a person marked in texts drawn by lot, each text once; "
+    "what the policy misses is what a person marked in texts drawn by lot, each text once "
+    "(later copies that are read count as if all in them were missed); "
     "what it finds side by side counts as one secret"
 )
 

@@ -11,7 +11,7 @@ point, as everywhere else. What the first paper prints stands beside.
 from collections.abc import Iterator, Sequence
 
 from confide.certify.claims import BUT_FOR_MISSES, Claim, claim, conversion_of
-from confide.certify.facts import NEIGHBOURS, STABLE, TOKENS, Facts
+from confide.certify.facts import NEIGHBOURS, NOWHERE_ELSE, STABLE, TOKENS, Facts
 from confide.dp.accounting.curves import Relation
 from confide.dp.accounting.price import agree, epsilon, group
 from confide.types import Release
@@ -100,7 +100,7 @@ def caught_claims(facts: Facts) -> Iterator[Claim]:
             "group_caught",
             unit=f"all occurrences of {facts.secret}",
             epsilon=value,
-            conditions=conditions,
+            conditions=[*conditions, NOWHERE_ELSE],
             says=f"Confidentiality of a caught secret that stands in {size} {of}",
             conversion=way,
         )

@@ -2,7 +2,8 @@
 
 A value is looked for as it stands in its cell, whatever its case and however accents are encoded
 (Unicode's NFC and NFD), with any white space between its words, and not inside a longer word or
-number. Parts of it, such as a surname alone, are not.
+number (in scripts without spaces between words anywhere). Parts of it, such as a surname alone, are
+not.
 """
 
 import math
@@ -11,6 +12,9 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from confide.text.scripts import LETTER, UNSPACED
+
+UNSPACED_SIGN = re.compile(rf"[{UNSPACED}]")
 FORMS: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
 LEAST = 3  # characters of a value that is looked for: shorter ones stand anywhere by chance
 
@@ -20,7 +24,7 @@ Mark = list[Any]  # [start, end, label]
 def marks_of(text: str, values: Mapping[str, Any]) -> list[Mark]:
     """Where values stand in a text, in order and apart, each with its column for a label.
 
-    values: cells by column. Of marks that overlap the longest stays.
+    values: cells by column. Marks that overlap become one, with the label of the longest.
     """
     found = [
         [*match.span(), column]
@@ -28,7 +32,7 @@ def marks_of(text: str, values: Mapping[str, Any]) -> list[Mark]:
         if (pattern := pattern_of(value)) is not None
         for match in pattern.finditer(text)
     ]
-    return apart([], found)
+    return united([], found)
 
 
 def pattern_of(value: Any) -> re.Pattern[str] | None:
@@ -38,7 +42,11 @@ def pattern_of(value: Any) -> re.Pattern[str] | None:
         return None
     together = r"\s+".join(map(re.escape, words))
     forms = dict.fromkeys(unicodedata.normalize(form, together) for form in FORMS)
-    return re.compile(rf"(?<!\w)(?:{'|'.join(forms)})(?!\w)", re.IGNORECASE)
+    before, behind = (
+        f"(?{side}{LETTER})" if not UNSPACED_SIGN.match(sign) else ""
+        for side, sign in (("<!", words[0][0]), ("!", words[-1][-1]))
+    )
+    return re.compile(rf"{before}(?:{'|'.join(forms)}){behind}", re.IGNORECASE)
 
 
 def written(value: Any) -> str:
@@ -48,10 +56,18 @@ def written(value: Any) -> str:
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
-def apart(given: list[Mark], more: list[Mark]) -> list[Mark]:
-    """Marks in order: all that are given, and of more the longest that overlap no other."""
+def united(given: list[Mark], more: list[Mark]) -> list[Mark]:
+    """Marks in order: those that are given and more, of which what overlaps becomes one.
+
+    It has the label of the longest: whoever finds one of them alone has not found it. Given ones
+    that overlap no other kind stay as they are.
+    """
     kept = list(given)
-    for mark in sorted(more, key=lambda mark: (mark[0] - mark[1], mark)):
-        if all(mark[1] <= start or end <= mark[0] for start, end, *_ in kept):
-            kept.append(mark)
+    for mark in sorted(more):
+        touched = [other for other in kept if other[0] < mark[1] and mark[0] < other[1]]
+        whole = max([mark, *touched], key=lambda one: one[1] - one[0])
+        start = min(one[0] for one in (mark, *touched))
+        end = max(one[1] for one in (mark, *touched))
+        kept = [other for other in kept if other not in touched]
+        kept.append([start, end, whole[2]])
     return sorted(kept)

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from confide.corpora import lines
-from confide.corpora.known_secrets import Mark, apart, marks_of
+from confide.corpora.known_secrets import Mark, marks_of, united
 from confide.corpora.lines import Form, Line, Shard
 from confide.corpora.table_files import (
     PARQUET,
@@ -165,16 +165,16 @@ def value_of(line: Line, key: str, column: str, value: Any) -> Any:
 
 
 def with_known(spans: Any, known: list[Mark]) -> Any:
-    """Spans of a row, and marks of what it knows to be secret where they overlap none of these.
+    """Spans of a row, and marks of what it knows to be secret; what overlaps becomes one.
 
     What is no list of spans stays as it is: the reader refuses it.
     """
     if spans is None:
         return known
     is_whole = isinstance(spans, list) and all(
-        isinstance(span, list) and len(span) == 3 for span in spans
+        isinstance(span, list) and [*map(type, span)] == [int, int, str] for span in spans
     )
-    return apart(spans, known) if is_whole else spans
+    return united(spans, known) if is_whole else spans
 
 
 def as_list(value: Any) -> Any:

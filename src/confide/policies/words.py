@@ -22,14 +22,9 @@ from confide.errors import InputError
 from confide.files.io import read_bytes
 from confide.policies.spans import Policy, merge
 from confide.specs import WordsPolicySpec
+from confide.text.scripts import LETTER
 from confide.types import Span
 
-# Thai, Lao, Burmese, Khmer, kana, Han, Hangul: no space ends a word.
-UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
-)
-LETTER = rf"[^\W{UNSPACED}]"
 TOKEN = re.compile(rf"{LETTER}+|\S")
 NEXT = re.compile(rf"(\s*)({LETTER}+|\S)")
 TYPOGRAPHY = str.maketrans("’‘ʼ‐‑‒–—", "'''-----")

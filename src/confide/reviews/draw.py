@@ -1,6 +1,7 @@
 """Which texts a person reads: drawn by lot, in strata, from the distinct texts of the train split.
 
-Later copies are left out, since deduplication masks them, and so is what the tool planted. The lot
+Later copies are left out, since deduplication masks them, and so is what the tool planted; where
+copies are read all the same, they are a stratum of which nothing is drawn. The lot
 depends on the bytes of the points and of what the policy finds, on a seed and on how many are
 drawn: a policy that was mended by what a review showed has its next review on other texts. Nobody
 chooses a text.
@@ -10,7 +11,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from heapq import nsmallest
 from pathlib import Path
@@ -22,10 +23,11 @@ from confide.files.rows import Copy, Found, Join, read_rows
 from confide.files.shards import shards
 from confide.files.stretches import Beside, stretches
 from confide.policies import covered, hidden
-from confide.policies.words import LETTER, UNSPACED
 from confide.text.masked import is_masked
 from confide.text.planted import is_planted_key
+from confide.text.scripts import LETTER, UNSPACED
 
+COPIES = "copies"  # the stratum of later copies
 STRATA = ("found", "near", "nothing")  # by what the policy and the conservative one say of a text
 ANY = "any label"  # in place of a label: all of them together
 OTHER = "other"  # a label that every review has
@@ -156,23 +158,33 @@ def draw_sample(wanted: Wanted, *, points: Path, spans: Path, copies: Path, poli
     return Drawn(sorted(sample, key=place), counted, *digests)
 
 
-def texts(points: Path, spans: Beside, copies: Beside) -> Iterator[Text]:
-    """Distinct texts of the train split that are the corpus's own, in file order.
+def with_copies(
+    sample: Drawn, most: int | None, *, points: Path, spans: Path, copies: Path, policies: str
+) -> Drawn:
+    """The same sample of a corpus whose later copies are read, too: nobody has looked at them."""
+    later = Counted()
+    for text in texts(points, Beside(spans, policies), Beside(copies), copied=True):
+        later.add(text, most)
+    return replace(sample, counted=sample.counted | ({COPIES: later} if later.texts else {}))
+
+
+def texts(points: Path, spans: Beside, copies: Beside, *, copied: bool = False) -> Iterator[Text]:
+    """Distinct texts of the train split that are the corpus's own, in file order; or their copies.
 
     What a policy finds in a text that was masked before is not counted: it is no secret.
     """
     for shard in shards(points):
-        yield from _texts_of(shard, spans, copies)
+        yield from _texts_of(shard, spans, copies, copied)
 
 
-def _texts_of(shard: Range, spans: Beside, copies: Beside) -> Iterator[Text]:
-    found, copied = stretches(shard, spans, copies)
+def _texts_of(shard: Range, spans: Beside, copies: Beside, copied: bool) -> Iterator[Text]:
+    found, later = stretches(shard, spans, copies)
     findings = Join(Found, found)
-    copied_keys = Join(Copy, copied)
+    copied_keys = Join(Copy, later)
     for key, text, split in read_rows(shard, "key", "text", "split"):
         copy = copied_keys.take(key)
         finding = findings.take(key)
-        if split != "train" or copy is not None or is_planted_key(key):
+        if split != "train" or (copy is not None) is not copied or is_planted_key(key):
             continue
         spans_here = finding.spans if finding else []
         marks = tuple(

@@ -48,8 +48,8 @@ from confide.files.io import write_json
 from confide.files.jsons import JsonObject
 from confide.files.shards import shards
 from confide.policies import covered
-from confide.provenance.terms import read_before, terms
-from confide.reviews.draw import Drawn, Mark, Text
+from confide.provenance.terms import findings_by, read_before, terms
+from confide.reviews.draw import Drawn, Mark, Text, with_copies
 from confide.reviews.marks import Review, reviewed
 from confide.reviews.tally import Rates, counts_of, marks_of
 from confide.specs import NeighboursSpec
@@ -177,7 +177,11 @@ def with_texts(
     if spans is None or copies is None:
         raise InputError("needs spans and copies, too: its texts are drawn from them", key="review")
     files = {"points": points, "spans": spans, "copies": copies}
-    return reviewed(spec.text, spec.redact, review, **files)
+    by_hand, sample = reviewed(spec.text, spec.redact, review, **files)
+    if not spec.partition.dedup:
+        policies = findings_by(spec.redact)
+        sample = with_copies(sample, by_hand.most, **files, policies=policies)
+    return by_hand, sample
 
 
 def secret_of(text: Text, mark: Mark) -> Secret:

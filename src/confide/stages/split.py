@@ -24,6 +24,7 @@ from confide.files.shards import no_collection, scatter
 from confide.specs import LinesSpec, MessagesSpec, SplitSpec, TableSpec
 from confide.text import turns as turns_of
 from confide.text.documents import Documents
+from confide.text.masked import is_masked
 from confide.types import Record, Span
 
 Range = tuple[int, int]  # half-open, in characters of the document
@@ -118,7 +119,7 @@ def pieces(record: Record, point: str, window: int) -> Iterator[tuple[str, tuple
         end = start + len(stripped)
         while first < len(spans) and spans[first].end <= start:
             first += 1
-        yield stripped, tuple(_within(spans, first, start, end))
+        yield stripped, tuple(_within(spans, first, start, end, text))
 
 
 def _as_it_is(text: str, spans: list[Span]) -> bool:
@@ -127,14 +128,17 @@ def _as_it_is(text: str, spans: list[Span]) -> bool:
     return text == text.strip() and all(0 <= start < end <= size for start, end, _, _ in spans)
 
 
-def _within(spans: list[Span], first: int, start: int, end: int) -> Iterator[Span]:
-    """Parts of the spans from `first` on that lie in a range, relative to it."""
+def _within(spans: list[Span], first: int, start: int, end: int, text: str) -> Iterator[Span]:
+    """Parts of the spans from `first` on that lie in a range of the text, relative to it.
+
+    What is nothing but masks is no part of a secret.
+    """
     for index in range(first, len(spans)):
         if spans[index].start >= end:
             return
         low = max(spans[index].start, start)
         high = min(spans[index].end, end)
-        if low < high:
+        if low < high and not is_masked(text, low, high):
             yield Span(low - start, high - start, spans[index].label, spans[index].score)
 
 

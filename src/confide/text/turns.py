@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from confide.files import arrays
 from confide.text.documents import Documents
+from confide.types import MASK
 
 NEWLINE = ord("\n")
 SPACE = ord(" ")
@@ -42,10 +43,26 @@ def plain(documents: Documents) -> np.ndarray:
     odd = np.flatnonzero(np.frombuffer(content.translate(ODD), bool))
     fit = documents.certain & (np.diff(edges) <= LONGEST_TEXT)
     fit[np.searchsorted(edges[1:], odd, side="right")] = False
+    fit[_partly_masked(documents)] = False
     names = zip(documents.names, documents.domains, documents.authors, strict=True)
     lengths = [len(name) + len(domain or "") + len(author or "") for name, domain, author in names]
     no_answers = [answers is None for answers in documents.answers]
     return fit & (np.array(lengths) <= LONGEST_NAMES) & np.array(no_answers, bool)
+
+
+def _partly_masked(documents: Documents) -> np.ndarray:
+    """Numbers of documents with a gold span that holds a mask: lines may cut it into such alone."""
+    gold = documents.gold
+    masked = np.array([MASK in text for text in documents.texts], bool)
+    some = np.flatnonzero(masked[gold.document])
+    return np.array(
+        [
+            gold.document[span]
+            for span in some
+            if MASK in documents.texts[gold.document[span]][gold.start[span] : gold.end[span]]
+        ],
+        np.int64,
+    )
 
 
 def cut(documents: Documents, chosen: np.ndarray, first: Sequence[int]) -> Written:
