@@ -15,7 +15,7 @@ def row(path: str, hits: int = 0, **labels: int) -> dict:
     return {
         "path": path,
         "published": False,
-        "bytes": 1234567,
+        "kilobytes": 1234567,
         "hits": hits,
         "labels": labels,
     }
@@ -25,7 +25,7 @@ def found(*rows: dict, warning: str | None = None) -> dict:
     totals = {
         "files": len(rows),
         "published": 0,
-        "bytes": 2_500_000,
+        "kilobytes": 2_500,
         "hits": sum(one["hits"] for one in rows),
         "leaking_files": sum(one["hits"] > 0 for one in rows),
     }

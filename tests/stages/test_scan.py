@@ -76,7 +76,7 @@ def study(tmp_path) -> dict[str, object]:
 
 def clean(published: int) -> dict[str, int]:
     """Totals of the study without a hit, its two files and so many published ones."""
-    own = {"files": 2, "bytes": len(TEXT) + 22}
+    own = {"files": 2, "kilobytes": 1}
     return own | {"published": published, "hits": 0, "leaking_files": 0}
 
 
@@ -243,6 +243,19 @@ def test_a_search_for_nothing_says_so(study, capsys, change, warning):
         assert (
             found["warning"].startswith(warning) and f"confide scan: WARNING: {warning}" in printed
         )
+
+
+def test_no_size_of_a_file_is_a_number_that_may_be_a_secret(study, tmp_path):
+    """The next search reads this one's report."""
+    size = 123456
+    rows = [{"key": "a", "text": f"My order is {size}", "gold": [[12, 18, "order", 1.0]]}]
+    write_jsonl(study["points"][0], rows)
+    (study["files"][0] / "weights").write_bytes(b"x" * size)
+    reports = {name: tmp_path / f"first.{name}" for name in ("csv", "html", "sarif")}
+    paths = {"table": reports["csv"], "html": reports["html"], "sarif": reports["sarif"]}
+    scan(ScanSpec(), **study, **paths)
+    again = {"files": [study["output"], *reports.values()], "output": tmp_path / "again.json"}
+    scan(ScanSpec(), **(study | again))
 
 
 def test_missing_files(study, tmp_path):

@@ -60,7 +60,7 @@ def _table(path: Path) -> list[list[str]]:
     with path.open(newline="") as lines:
         rows = list(csv.reader(lines))
     if path.name == "scan.csv":
-        return _columns([row for row in rows if not row[0].startswith(LEFT)], {"bytes"})
+        return _columns([row for row in rows if not row[0].startswith(LEFT)], {"kilobytes"})
     return _columns(rows, {*COSTS})
 
 

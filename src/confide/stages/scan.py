@@ -98,7 +98,7 @@ def scan(
     totals = {
         "files": sum(not row["published"] for row in rows),
         "published": sum(row["published"] for row in rows),
-        "bytes": sum(row["bytes"] for row in rows if not row["published"]),
+        "kilobytes": sum(row["kilobytes"] for row in rows if not row["published"]),
         "hits": sum(row["hits"] for row in rows),
         "leaking_files": len(showing),
     }
@@ -109,7 +109,7 @@ def scan(
     if sarif is not None:
         write_json(sarif, pages.sarif(report, version("confide")))
     if table is not None:
-        columns = ("path", "bytes", "hits", "labels")
+        columns = ("path", "kilobytes", "hits", "labels")
         lines = [
             (*(row[name] for name in columns[:3]), " ".join(sorted(row["labels"]))) for row in rows
         ]
@@ -173,7 +173,8 @@ def searched(
     return {
         "path": shown,
         "published": published,
-        "bytes": size,
+        # no number of bytes: with six digits it may be a secret, and a hit of the next search
+        "kilobytes": -(-size // 1000),
         "sha256": digest,
         "hits": kinds.total(),
         "kinds": kinds,
