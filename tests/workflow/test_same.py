@@ -8,9 +8,9 @@ FILES = {
     "models/a/model.safetensors": "weights",
     "results/runs/a/game.json": '{\n  "bytes": 7,\n  "seconds": 0.5\n}',
     "results/studies/s/scan.json": (
-        '{"secrets": 3, "files": [{"path": "a", "bytes": 12, "hits": 0}]}'
+        '{"secrets": 3, "files": [{"path": "a", "kilobytes": 12, "hits": 0}]}'
     ),
-    "results/studies/s/scan.csv": 'path,bytes,hits\n"a,b",12,0\n',
+    "results/studies/s/scan.csv": 'path,kilobytes,hits\n"a,b",12,0\n',
     "results/studies/s/summary.json": '{"a.g0.seconds": 0.5, "a.g0.ppl": 2}',
     "results/studies/s/table.csv": "run,seconds,ppl\na,0.5,2\n",
     "results/studies/s/table.md": (
