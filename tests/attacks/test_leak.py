@@ -382,4 +382,4 @@ def test_a_broken_model_gives_no_numbers_and_a_reason(points, tokenizer, make_mo
 
 def test_of_no_answers_there_is_no_rate():
     nothing = np.zeros(0, dtype=bool)
-    assert rate(LEAK, nothing, Answers([], [], []), nothing) is None
+    assert rate(nothing, Answers([], [], []), nothing) is None

@@ -630,6 +630,8 @@ def test_marks_that_overlap_become_one(marks: list[Any]) -> None:
 def test_a_part_that_is_given_does_not_hide_the_whole() -> None:
     assert united([[4, 9, "surname"]], [[0, 9, "name"]]) == [[0, 9, "name"]]
     assert united([], [[0, 11, "street"], [4, 19, "place"]]) == [[0, 19, "place"]]
+    chained = [[0, 4, "a"], [3, 8, "b"], [7, 13, "longest"]]
+    assert united([], chained) == [[0, 13, "longest"]]
 
 
 @pytest.mark.parametrize(

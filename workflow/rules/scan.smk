@@ -180,7 +180,7 @@ for page, chosen in PAGES.items():
             spec=show(ScanSpec()),
             # Each page's folder has a search of its own, which may run at the same time.
             folders=[
-                *filter(lambda folder: folder != "results/summary", PUSHED),
+                *[folder for folder in PUSHED if folder != "results/summary"],
                 f"results/{page}",
             ],
             public=lambda w, input: flag("public", input.public),

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from confide.corpora.archives import fetched, read_members
+from confide.corpora.overlaps import as_one, overlapping
 from confide.corpora.shares import check_train
 from confide.errors import InputError
 from confide.files.io import read_bytes
@@ -187,24 +188,7 @@ def _render(
     for role, text, slots in dialogue.utterances:
         whole += f"{token}{role}: " if text else f"{token}{role}:"
         start = len(whole)
-        spans += [Span(start + s, start + e, label) for s, e, label, _ in _apart(slots, secrets)]
+        groups = overlapping(span for span in slots if span.label in secrets)
+        spans += [Span(start + s, start + e, label) for s, e, label in map(as_one, groups)]
         whole += text + between
     return whole + END if spec.control_tokens else whole.removesuffix(between), tuple(spans)
-
-
-def _apart(spans: tuple[Span, ...], secrets: set[str]) -> list[Span]:
-    """Secret spans in order, those that overlap as one with the label of the longest: whoever finds
-    one of them alone has not found it.
-    """
-    groups: list[list[Span]] = []
-    for span in sorted(span for span in spans if span.label in secrets):
-        if groups and span.start < max(other.end for other in groups[-1]):
-            groups[-1].append(span)
-        else:
-            groups.append([span])
-    return [
-        max(group, key=lambda span: span.end - span.start)._replace(
-            start=group[0].start, end=max(span.end for span in group)
-        )
-        for group in groups
-    ]

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from confide.corpora.overlaps import as_one, overlapping
 from confide.text.scripts import LETTER, UNSPACED
 
 UNSPACED_SIGN = re.compile(rf"[{UNSPACED}]")
@@ -59,15 +60,9 @@ def written(value: Any) -> str:
 def united(given: list[Mark], more: list[Mark]) -> list[Mark]:
     """Marks in order: those that are given and more, of which what overlaps becomes one.
 
-    It has the label of the longest: whoever finds one of them alone has not found it. Given ones
-    that overlap no other kind stay as they are.
+    Given ones that overlap none of the others stay as they are.
     """
-    kept = list(given)
-    for mark in sorted(more):
-        touched = [other for other in kept if other[0] < mark[1] and mark[0] < other[1]]
-        whole = max([mark, *touched], key=lambda one: one[1] - one[0])
-        start = min(one[0] for one in (mark, *touched))
-        end = max(one[1] for one in (mark, *touched))
-        kept = [other for other in kept if other not in touched]
-        kept.append([start, end, whole[2]])
-    return sorted(kept)
+    kept: list[Mark] = []
+    for group in overlapping([*given, *more]):
+        kept += [list(as_one(group))] if any(mark in more for mark in group) else group
+    return kept

@@ -1,10 +1,9 @@
 """Which texts a person reads: drawn by lot, in strata, from the distinct texts of the train split.
 
 Later copies are left out, since deduplication masks them, and so is what the tool planted; where
-copies are read all the same, they are a stratum of which nothing is drawn. The lot
-depends on the bytes of the points and of what the policy finds, on a seed and on how many are
-drawn: a policy that was mended by what a review showed has its next review on other texts. Nobody
-chooses a text.
+copies are read all the same, they are a stratum of which nothing is drawn. The lot depends on the
+bytes of the points and of what the policy finds, on a seed and on how many are drawn: a policy that
+was mended by what a review showed has its next review on other texts. Nobody chooses a text.
 """
 
 import hashlib

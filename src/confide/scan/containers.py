@@ -53,16 +53,19 @@ BROKEN = (
 
 
 @contextmanager
-def searchable(name: str) -> Iterator[None]:
-    """Turn what goes wrong while a file is read into an InputError that names it, no content."""
+def searchable(path: str | Path, shown: Callable[[Path], str] = str) -> Iterator[None]:
+    """Turn what goes wrong while a file is read into an InputError that names it, no content.
+
+    shown: what the error calls the file.
+    """
     try:
         yield
     except BROKEN as error:
         damage = f"is damaged, encrypted, nested too deep or too large ({type(error).__name__})"
         reason = getattr(error, "strerror", None) or damage
-        if is_temporary(name):
+        if is_temporary(path):
             reason += "; if no process is writing it, one that was killed has left it: delete it"
-        raise InputError(f"cannot be searched: {reason}", file=name) from None
+        raise InputError(f"cannot be searched: {reason}", file=shown(Path(path))) from None
 
 
 def files_of(paths: list[Path], shown: Callable[[Path], str] = str) -> list[Path]:
@@ -72,14 +75,14 @@ def files_of(paths: list[Path], shown: Callable[[Path], str] = str) -> list[Path
     """
     files: set[Path] = set()
     for path in paths:
-        with searchable(shown(path)):
+        with searchable(path, shown):
             if path.is_dir():
                 for folder, _, names in walk(path):
                     files.update(Path(folder, name) for name in names)
             else:
                 files.add(path)
     for path in sorted(files):
-        with searchable(shown(path)):
+        with searchable(path, shown):
             if not stat.S_ISREG(path.stat().st_mode):
                 raise InputError("cannot be searched: is no regular file", file=shown(path))
     return sorted(files)

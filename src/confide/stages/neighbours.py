@@ -177,11 +177,11 @@ def with_texts(
     if spans is None or copies is None:
         raise InputError("needs spans and copies, too: its texts are drawn from them", key="review")
     files = {"points": points, "spans": spans, "copies": copies}
-    by_hand, sample = reviewed(spec.text, spec.redact, review, **files)
+    read, sample = reviewed(spec.text, spec.redact, review, **files)
     if not spec.partition.dedup:
         policies = findings_by(spec.redact)
-        sample = with_copies(sample, by_hand.most, **files, policies=policies)
-    return by_hand, sample
+        sample = with_copies(sample, read.most, **files, policies=policies)
+    return read, sample
 
 
 def secret_of(text: Text, mark: Mark) -> Secret:

@@ -183,7 +183,7 @@ def constants(
     for domain_i, domain_j in wanted:
         for name in [*spec.judges, GOLD]:
             ours, theirs = (
-                rate(spec, verdicts[domain_j][name], replies, replies.domains == domain_i)
+                rate(verdicts[domain_j][name], replies, replies.domains == domain_i)
                 for replies, verdicts in (target, reference)
             )
             row: dict[str, Any] = {"prompt": domain_i, "target": domain_j, "judge": name}

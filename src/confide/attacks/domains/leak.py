@@ -115,9 +115,7 @@ def leaks(spec: PromptedSpec, by_target: dict[str, Verdicts], replies: Answers) 
     }
 
 
-def rate(
-    spec: PromptedSpec, flags: np.ndarray, replies: Answers, chosen: np.ndarray
-) -> Share | None:
+def rate(flags: np.ndarray, replies: Answers, chosen: np.ndarray) -> Share | None:
     """Share of flagged answers among the chosen ones (n,); None where there are none."""
     prompts = [replies.prompts[place] for place in np.flatnonzero(chosen)]
     if not prompts:
@@ -183,7 +181,7 @@ def leak(spec: LeakSpec, target: Target) -> dict[str, Any]:
     leaking = leaks(spec, by_target, replies)
     metrics = described(texts, replies)
     for name, flags in leaking.items():
-        metrics |= shown(rate(spec, flags, replies, replies.filled), f"{name}_")
+        metrics |= shown(rate(flags, replies, replies.filled), f"{name}_")
     metrics["pairs"] = []
     for domain, leaked in wanted:
         floor, ceiling = (
@@ -192,7 +190,7 @@ def leak(spec: LeakSpec, target: Target) -> dict[str, Any]:
         of_domain = replies.filled & (replies.domains == domain)
         for name, flags in by_target[leaked].items():
             row: dict[str, Any] = {"prompt": domain, "target": leaked, "judge": name}
-            row |= shown(rate(spec, flags, replies, of_domain))
+            row |= shown(rate(flags, replies, of_domain))
             row |= shown(floor[name], "floor_") | shown(ceiling[name], "ceiling_")
             metrics["pairs"].append(row)
     if spec.examples:

@@ -11,7 +11,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from confide.report.figures import style
-from confide.report.figures.frame import INTERVALS, Drawn, Shown, figure
+from confide.report.figures.frame import INTERVALS, Drawn, Shown, figure, has_number
 from confide.report.figures.series import Series, mark, name_rows, over_runs, row_heights
 from confide.report.figures.style import BOX, DARK, DOTTED, FAINT, INK
 from confide.report.results import Result
@@ -32,7 +32,7 @@ LINES: dict[str, dict[str, Any]] = {
 
 @figure(
     "Author inference",
-    lambda result: result.metric(KIND, "accuracy") is not None,
+    has_number(KIND, "accuracy"),
     "no run of this study was probed for authors",
 )
 def author_inference(shown: Shown) -> Drawn:

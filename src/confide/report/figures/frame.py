@@ -83,7 +83,7 @@ class Shown:
         return ", ".join(dict.fromkeys(str(result.metric(kind, name)) for result in self.results))
 
 
-def having(kind: str, name: str) -> Callable[[Result], bool]:
+def has_number(kind: str, name: str) -> Callable[[Result], bool]:
     """Whether a run has a number of an attack."""
     return lambda result: result.metric(kind, name) is not None
 

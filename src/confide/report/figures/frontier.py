@@ -21,7 +21,7 @@ from scipy.optimize import isotonic_regression
 from confide.certify.gate import record_claim, secret_claim
 from confide.dp.accounting.bounds import clopper_pearson
 from confide.report.figures import style
-from confide.report.figures.frame import Drawn, Nothing, Shown, figure
+from confide.report.figures.frame import Drawn, Nothing, Shown, figure, has_number
 from confide.report.figures.series import SEED, group
 from confide.report.pages import audits
 from confide.report.results import Result
@@ -64,7 +64,7 @@ class Point:
 
 @figure(
     "Certified against measured ε",
-    lambda result: result.metric("game", "confidence") is not None,
+    has_number("game", "confidence"),
     "no run of this study was audited",
 )
 def frontier(shown: Shown) -> Drawn:

@@ -14,7 +14,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from confide.report.figures import style
-from confide.report.figures.frame import SEEDS, Drawn, Shown, figure, having
+from confide.report.figures.frame import SEEDS, Drawn, Shown, figure, has_number
 from confide.report.figures.series import (
     BUTT,
     Series,
@@ -47,7 +47,7 @@ class Panel:
     dots: Callable[[Result], list[float]] | None = None  # what the value is a mean of
 
 
-@figure("Canary exposure", having("exposure", "mean"))
+@figure("Canary exposure", has_number("exposure", "mean"))
 def exposure(shown: Shown) -> Drawn:
     """Mean (with all canaries) and maximum exposure in bits, over gamma; one row per corpus."""
     drawn = _grid(
@@ -71,13 +71,13 @@ def exposure(shown: Shown) -> Drawn:
     return drawn, caption, legend
 
 
-@figure("Membership inference", having("membership", "auc"))
+@figure("Membership inference", has_number("membership", "auc"))
 def membership(shown: Shown) -> Drawn:
     """Balanced accuracy and AUC of single secrets over gamma."""
     return _membership(shown, "")
 
 
-@figure("Group membership inference", having("membership", "group_auc"))
+@figure("Group membership inference", has_number("membership", "group_auc"))
 def group_membership(shown: Shown) -> Drawn:
     """Balanced accuracy and AUC of groups of secrets over gamma."""
     return _membership(shown, "group_")

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from confide.report.figures import style
-from confide.report.figures.frame import Drawn, Shown, figure
+from confide.report.figures.frame import Drawn, Shown, figure, has_number
 from confide.report.figures.series import Series
 from confide.report.figures.style import GUESS, NULL
 from confide.report.results import Result
@@ -23,7 +23,7 @@ PANELS = {"": "likelihood ratio (LiRA)", "plain_": "perplexity alone"}
 MARKED = (0.01, 0.03, 0.1, 0.3)  # false positive rates at which a curve has its marker
 
 
-@figure("Membership at few false alarms", lambda result: result.metric("lira", "roc") is not None)
+@figure("Membership at few false alarms", has_number("lira", "roc"))
 def roc(shown: Shown) -> Drawn:
     """One row per corpus; a panel for the likelihood ratio, one for the perplexity alone."""
     rows = shown.series

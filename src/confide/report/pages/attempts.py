@@ -104,10 +104,9 @@ def exposed(metrics: Json) -> str:
     mean = metrics.get("mean")
     usual = metrics.get("null_mean_high")
     stands_out = mean is not None and usual is not None and mean > usual
-    verdict = NO_MORE
-    if largest > chance:
-        verdict = PERHAPS
-    if stands_out or metrics["max_estimated_low" if is_estimated else "max"] > chance:
+    at_least = metrics["max_estimated_low"] if is_estimated else largest
+    verdict = PERHAPS if largest > chance else NO_MORE
+    if at_least > chance or stands_out:
         verdict = MORE
     words = f"{verdict}: {words}, where chance gives up to {chance:.3g}"
     words += p_words(metrics.get("p_max"))

@@ -24,6 +24,7 @@ from confide.report.verdicts.evidence import (
     below,
     between,
     decide,
+    logarithms,
     paired,
     ratios,
 )
@@ -214,7 +215,10 @@ def sensitive(study: Study, jft: str, schedule: str) -> Verdict:
     must move further, and the schedule's perplexity.
     """
     rows = {"JFT": jft.split(","), "schedule": schedule.split(",")}
-    ppl = {name: _spread([_logarithms(study, row) for row in each]) for name, each in rows.items()}
+    ppl = {
+        name: _spread([logarithms(study.each(row, "ppl")) for row in each])
+        for name, each in rows.items()
+    }
     leaked = {
         name: _spread([_mean_leaks(study, row) for row in each]) for name, each in rows.items()
     }
@@ -234,10 +238,6 @@ def _spread(rows: list[dict[int, float]]) -> dict[int, float]:
         seed: max(row[seed] for row in rows) - min(row[seed] for row in rows)
         for seed in sorted(seeds)
     }
-
-
-def _logarithms(study: Study, row: str) -> dict[int, float]:
-    return {seed: math.log(value) for seed, value in study.each(row, "ppl").items()}
 
 
 def _mean_leaks(study: Study, row: str) -> dict[int, float]:

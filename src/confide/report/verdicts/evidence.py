@@ -179,18 +179,25 @@ def above_ratio(logs: list[float], ratio: float) -> list[float]:
 
 def paired(first: dict[int, float], second: dict[int, float]) -> list[float]:
     """By how much the first row's numbers are larger than the second's, of the seeds of both."""
+    return list(by_seed(first, second).values())
+
+
+def by_seed(first: dict[int, float], second: dict[int, float]) -> dict[int, float]:
+    """The same, each with its seed."""
     seeds = sorted(first.keys() & second.keys())
     if not seeds:
         raise NotMeasured("the same seed of both rows was not run")
-    return [first[seed] - second[seed] for seed in seeds]
+    return {seed: first[seed] - second[seed] for seed in seeds}
+
+
+def logarithms(numbers: dict[int, float]) -> dict[int, float]:
+    """Logarithms of a row's numbers, by seed."""
+    return {seed: math.log(value) for seed, value in numbers.items()}
 
 
 def log_ratios(first: dict[int, float], second: dict[int, float]) -> list[float]:
     """Logarithms of the ratios of two rows' numbers, of the seeds that both have."""
-    first_log, second_log = (
-        {seed: math.log(value) for seed, value in numbers.items()} for numbers in (first, second)
-    )
-    return paired(first_log, second_log)
+    return paired(logarithms(first), logarithms(second))
 
 
 def ratios(

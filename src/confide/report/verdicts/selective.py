@@ -25,8 +25,10 @@ from confide.report.verdicts.evidence import (
     above_ratio,
     below,
     between,
+    by_seed,
     decide,
     guessing,
+    logarithms,
     p_of,
     paired,
     ratios,
@@ -208,12 +210,10 @@ def gap(sparse: Study, dense: Study, sparse_prefix: str, dense_prefix: str) -> V
     for study, prefix in ((sparse, sparse_prefix), (dense, dense_prefix)):
         rows = f"{prefix}selective", f"{prefix}dpsgd"
         refuse_unlearned(study, rows)
-        selective, dpsgd = (study.each(row, "ppl") for row in rows)
+        advantage = by_seed(*(logarithms(study.each(row, "ppl")) for row in rows))
+        advantages.append(advantage)
         share = study.number(rows[0], "marked_share")
-        advantages.append(
-            {seed: math.log(selective[seed] / dpsgd[seed]) for seed in selective.keys() & dpsgd}
-        )
-        times = math.exp(mean_of(ratios(study, rows)))
+        times = math.exp(mean_of(list(advantage.values())))
         parts.append(
             f"{show(times)} times DP-SGD's perplexity where {show(100 * share)} "
             "% of the tokens are private"

@@ -1,0 +1,25 @@
+"""Marks of a text that overlap each other, as secrets of several kinds may."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+M = TypeVar("M", bound=Any)  # start, end and label, in this order, whatever follows
+
+
+def overlapping(marks: Iterable[M]) -> list[list[M]]:
+    """Marks in order, in groups of those that hang together; one alone is a group, too."""
+    groups: list[list[M]] = []
+    for mark in sorted(marks):
+        if groups and mark[0] < max(other[1] for other in groups[-1]):
+            groups[-1].append(mark)
+        else:
+            groups.append([mark])
+    return groups
+
+
+def as_one(group: list[M]) -> tuple[int, int, str]:
+    """Start, end and label of all of a group, whose label is that of the longest: whoever finds one
+    of them alone has not found it.
+    """
+    longest = max(group, key=lambda mark: mark[1] - mark[0])
+    return group[0][0], max(mark[1] for mark in group), longest[2]
