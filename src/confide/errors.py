@@ -1,8 +1,12 @@
 """What a user sees instead of a traceback: bad input in one line, or a check that failed."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from confide.output.escaping import terminal
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 SHOWN = 200  # characters of a value
 # What PyTorch, its kernels (oneDNN), the system and its loader of libraries say where memory cannot
@@ -53,6 +57,18 @@ def _shown(value: object) -> str:
     except ValueError:  # Python does not print integers of more than 4,300 digits
         return "a very long number"
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def misfit(error: "ValidationError", file: Path, *, above: str = "") -> InputError:
+    """What to raise of a file that does not fit its model: the first key that is wrong.
+
+    Without its value, which may be text of a corpus. `above` stands before the key.
+    """
+    first = error.errors()[0]
+    messages = {"missing": "is missing", "extra_forbidden": "unknown key"}
+    message = messages.get(first["type"], first["msg"])
+    key = (above + ".".join(map(str, first["loc"]))).removesuffix(".")
+    return InputError(message, file=file, key=key or None)
 
 
 class Failure(Exception):

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from confide.dp.accounting.audit_power import TIMES, Power, base_of, power
 from confide.dp.accounting.price import MEANINGLESS
 from confide.dp.accounting.tradeoff import Points, epsilon_lower
-from confide.errors import InputError
+from confide.errors import InputError, misfit
 from confide.files.io import atomic, read_file, write_text
 from confide.files.jsons import JsonObject
 from confide.output.escaping import table, terminal
@@ -442,8 +442,7 @@ def part_of(measured: JsonObject, audit: Path, name: str, kind: type[File]) -> J
     try:
         kind.model_validate(part)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(first["msg"], file=audit, key=f"{name}_{first['loc'][0]}") from None
+        raise misfit(error, audit, above=f"{name}_") from None
     return part
 
 

@@ -18,7 +18,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 from safetensors import SafetensorError
 
-from confide.errors import InputError
+from confide.errors import InputError, misfit
 from confide.files import jsons
 from confide.files.jsons import JsonObject
 
@@ -176,10 +176,7 @@ def read_file(path: Path, kind: type[BaseModel]) -> JsonObject:
     try:
         kind.model_validate(value)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or None
-        message = "is missing" if first["type"] == "missing" else first["msg"]
-        raise InputError(message, file=path, key=key) from None
+        raise misfit(error, path) from None
     return value
 
 

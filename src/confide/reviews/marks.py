@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from confide.errors import InputError
+from confide.errors import InputError, misfit
 from confide.files.io import read_json, write_json
 from confide.policies import covered, hidden
 from confide.provenance.terms import findings_by, terms
@@ -73,10 +73,7 @@ def load(path: Path) -> Review:
     try:
         review = Review.model_validate_json(orjson.dumps(read_json(path)))
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or None
-        message = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
-        raise InputError(message, file=path, key=key) from None
+        raise misfit(error, path) from None
     if review.version != VERSION:
         raise InputError(f"is not {VERSION}", file=path, key="version", value=review.version)
     twice = len(set(review.labels)) < len(review.labels)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Field, StringConstraints, ValidationError
 
-from confide.errors import InputError
+from confide.errors import InputError, misfit
 from confide.files.io import parse_json
 from confide.specs.files import File
 
@@ -97,7 +97,4 @@ def _checked(kind: type[File], value: Any, path: Path, key: str) -> None:
     try:
         kind.model_validate(value)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join([key, *map(str, first["loc"])])
-        message = "is missing" if first["type"] == "missing" else first["msg"]
-        raise InputError(message, file=path, key=place) from None
+        raise misfit(error, path, above=f"{key}.") from None
