@@ -167,6 +167,17 @@ def test_a_public_start_of_a_start_counts_no_more_than_what_it_came_from(tmp_pat
         descended(tmp_path, first, second, public=True)
 
 
+@pytest.mark.parametrize("public", [True, False])
+def test_no_start_however_far_back_has_read_as_public_what_a_run_protects(tmp_path, public):
+    """Its updates are in no price, whatever the starts after it read."""
+    first = run_of(METHODS["nonprivate"], public=True)
+    second = ledger_of(METHODS["nonprivate"])
+    second.init("first", public=True, ledger=first.dump())
+    closed(second, public=public, corpus="b" * 64)
+    with pytest.raises(InputError, match="on the corpus that this run protects"):
+        descended(tmp_path, first, second, public=public)
+
+
 def test_a_public_start_s_ledger_must_be_there(tmp_path):
     published = run_of(METHODS["nonprivate"], public=True)
     ledger = Ledger()

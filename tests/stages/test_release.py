@@ -350,6 +350,10 @@ AGAINST = {
         lambda study, project: scanned_otherwise(study, sha256=None),
         "files.model.sha256: is about other bytes than were certified",
     ),
+    "nothing marked": (
+        lambda study, project: scanned_otherwise(study, secrets={"marked": 0}),
+        "scan.json: only planted secrets were looked for",
+    ),
     "nothing looked for": (
         lambda study, project: scanned_otherwise(study, warning="no secret was"),
         "scan.json: no secret was",

@@ -2,12 +2,13 @@
 refused.
 """
 
+import hashlib
 import json
 import math
 from itertools import count
 
 import pytest
-from certified import ASKED, DELTA, METHODS, append, certificate
+from certified import ASKED, DELTA, METHODS, append, certificate, closed, ledger_of
 
 from confide.certify.certificate import sealed
 from confide.certify.texts import certificate_of_texts
@@ -23,11 +24,16 @@ STATES = count(10**7)  # of the noise: no two trainings here draw the same
 UPDATES = 60
 
 
-def ran(source=None):
+def ran(source=None, *, public=False, chunks=None, tokenizer=None):
     """A ledger of DP-SGD, warm-started from another one if `source` is its text."""
     ledger = Ledger()
+    if tokenizer is not None:
+        digest = hashlib.sha256(tokenizer).hexdigest()
+        ledger.read("tokenizer", "text", public=True, digest=digest)
     if source is not None:
-        ledger.init("start/g0-s0", public=False, ledger=source)
+        ledger.init("start/g0-s0", public=public, ledger=source)
+    if chunks is not None:
+        ledger.packed(tokens=chunks, most=3, views="original")
     for epoch in range(1, 4):
         for release in METHODS["dpsgd"]:
             append(ledger, release, next(STATES))
@@ -35,19 +41,30 @@ def ran(source=None):
     return ledger
 
 
+def read_openly(corpus, start=None):
+    """The ledger of a training without noise on a corpus that it calls public, as text."""
+    ledger = ledger_of(METHODS["nonprivate"])
+    if start is not None:
+        ledger.init("before/g0-s0", public=True, ledger=start)
+    ledger.start("start/g0-s0", settings="0" * 64, code="abc", noise="system")
+    return closed(ledger, public=True, corpus=corpus, dataset=f"open_{corpus[0]}").dump()
+
+
 @pytest.fixture
 def model(tmp_path):
     """Certifies a run in a folder of its own and returns that folder."""
 
-    def make(name, start=None, **given):
+    def make(name, start=None, before=(), public_start=False, **given):
         folder = tmp_path / "models" / name
         folder.mkdir(parents=True)
         starts = []
-        if start is not None:
-            starts = [folder / "start.jsonl"]
-            starts[0].write_text(start)
+        for number, ledger in enumerate([*before, *([] if start is None else [start])]):
+            starts.append(folder / f"start{number}.jsonl")
+            starts[-1].write_text(ledger)
         given = ASKED["dpsgd"] | {"noise_seed": None, "run": f"{name}/g0-s0"} | given
-        certificate(folder, [], ledger=ran(start), start_ledgers=starts, **given)
+        read = {"chunks": given.get("pack"), "tokenizer": given.get("tokenizer")}
+        ledger = ran(start, public=public_start, **read)
+        certificate(folder, [], ledger=ledger, start_ledgers=starts, **given)
         return folder
 
     return make
@@ -271,6 +288,51 @@ def test_what_one_model_protects_is_public_for_no_other(tmp_path, model):
         pair = model(f"{other}_a", **same), model(other, dataset=other, public=True, **corpus)
         (found,) = spent(tmp_path, *pair, **asked)
         assert len(found["runs"]) == 2
+
+
+@pytest.mark.parametrize("asked", [{}, {"one_corpus": True}])
+def test_nor_for_what_another_one_started_from(tmp_path, model, asked, capsys):
+    """Else a start's exact updates on it would be in no price, however far back they lie."""
+    protected = model("c", dataset="x", corpus="a" * 64)
+    start = read_openly("a" * 64)
+    started = model("b", start, public_start=True, dataset="y", corpus="b" * 64)
+    (found,) = spent(tmp_path, started, protected, **asked)
+    assert found["epsilon"] == "inf" and found["runs"] == ["b/g0-s0", "c/g0-s0"]
+    assert "what b/g0-s0 started from had read such a corpus as public text" in found["why"]
+    later = read_openly("d" * 64, start)
+    web = model("web", later, [start], public_start=True, public=True, corpus="e" * 64)
+    (found,) = spent(tmp_path, web, protected, **asked)
+    assert found["epsilon"] == "inf" and "web/g0-s0" in found["why"]
+    capsys.readouterr()
+    for other in (started, web):
+        found = spent(tmp_path, other, model(f"far_{other.name}", dataset="z", corpus="f" * 64))
+        assert all(one["epsilon"] != "inf" for one in found)
+
+
+def test_lengths_of_secrets_are_in_the_tokens_of_each_vocabulary(tmp_path, model):
+    packed = {"everything_private": True, "point": "dialogue", "dedup": False}
+    packed["measured"] = {"pools": {"public": 0, "private": 8}}
+    folders = [
+        model(name, pack=tokens, tokenizer=tokenizer.encode(), **packed)
+        for name, tokens, tokenizer in (
+            ("a", 64, "words"),
+            ("b", 128, "bytes"),
+            ("c", 32, "words"),
+        )
+    ]
+
+    def units(*folders):
+        spend(list(folders), json=tmp_path / "spent.json")
+        totals = read_json(tmp_path / "spent.json")["totals"]
+        return [one["unit"] for one in totals if one["claim"] == "secret_missed"]
+
+    (same,) = units(folders[0], folders[2])
+    (several,) = units(*folders)
+    assert same == "one secret of fewer than 32 tokens within one whole dialogue"
+    assert several == (
+        "one secret of fewer than 32 tokens of c/g0-s0 and 128 tokens of b/g0-s0 "
+        "within one whole dialogue"
+    )
 
 
 def test_datasets_are_read_from_settings_and_from_the_ledgers_of_all_starts():

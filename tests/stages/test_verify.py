@@ -458,6 +458,31 @@ def test_nor_in_place_of_what_was_certified(exported, elsewhere):
         verify(exported)
 
 
+def test_nor_where_the_certificate_names_no_such_folder(folder):
+    (folder / "adapter").mkdir()
+    (folder / "adapter/adapter_config.json").write_text("{}")
+    with pytest.raises(InputError, match="adapter_config.json: is not named"):
+        verify(folder / "certificate.json")
+
+
+def test_other_weights_beside_a_certificate_do_not_pass_for_those_elsewhere(exported, capsys):
+    """It speaks of what lies above, and whoever opens the folder opens what lies in it."""
+    given = exported / "given"
+    shutil.copytree(exported, exported / "kept")
+    given.mkdir()
+    found = read_json(exported / "certificate.json")
+    for file in (file for files in found["files"].values() for file in files):
+        file["path"] = f"kept/{file['path']}"
+    rewritten(given / "certificate.json", found)
+    capsys.readouterr()
+    verify(given)
+    said = capsys.readouterr().out
+    assert f"its model is {exported}/kept/model, not in the certificate's folder" in said
+    (given / "model").write_text("another one")
+    with pytest.raises(InputError, match="given/model: is another file than the certified one"):
+        verify(given)
+
+
 def test_a_folder_that_nobody_may_search_is_not_passed_over(exported, monkeypatch):
     def closed(path):
         raise PermissionError(13, "Permission denied", str(path))

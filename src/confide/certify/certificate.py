@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
@@ -396,11 +397,20 @@ def packing_of(spec: CertifySpec, ran: Ledger, path: Path) -> Packing | None:
 
 
 def lineage(ran: Ledger, path: Path, ledgers: list[Ledger]) -> list[Ledger]:
+    """The ledgers of all of the weights' past that costs something, oldest first.
+
+    These are any number of warm starts from protected text, and the run itself. Starts before them
+    that saw public text alone are left out. Errors are those of `ancestry`.
+    """
+    *starts, _ = ancestry(ran, path, ledgers)
+    return [*dropwhile(saw_public_text, starts), ran]
+
+
+def ancestry(ran: Ledger, path: Path, ledgers: list[Ledger]) -> list[Ledger]:
     """The ledgers of all that the weights have been through, oldest first.
 
-    These are any number of warm starts from protected text, and the run itself. Runs that saw
-    public text alone are left out. InputError where a ledger is missing, even of a public run: that
-    it is public is for its own ledger to say.
+    InputError where one is missing, even of a public run: that it is public is for its own ledger
+    to say. The same where one calls public what a later one protects.
     """
     by_hash = {ledger.head: ledger for ledger in ledgers}
     ancestors = []
@@ -412,17 +422,21 @@ def lineage(ran: Ledger, path: Path, ledgers: list[Ledger]) -> list[Ledger]:
             )
             raise InputError(message, file=path, key="init", value=start["source"])
         source = by_hash[start["ledger"]]
-        before = lineage(source, path, ledgers)
+        before = ancestry(source, path, ledgers)
         if start["public"] is not all(saw_public_text(ledger) for ledger in before):
             message = (
                 "is said to be public (or not), and its own ledger, or one before it, "
                 "says otherwise"
             )
             raise InputError(message, file=path, key="init", value=start["source"])
-        if start["public"] and any(corpora_of(one) & protected_by(ran) for one in before):
-            message = "is declared public, and was trained on the corpus that this run protects"
+        open_text = filter(saw_public_text, before)
+        if any(corpora_of(one) & protected_by(ran) for one in open_text):
+            message = (
+                "is declared public, or a run before it is, and was trained on the corpus that "
+                "this run protects"
+            )
             raise InputError(message, file=path, key="init", value=start["source"])
-        ancestors += [] if start["public"] else before
+        ancestors += before
     return [*ancestors, ran]
 
 

@@ -59,9 +59,10 @@ class Model:
     `unit`: what its noise hides. `secret`: what the claim of a missed secret is of. `history`:
     ledgers of its training and of those that it started from, oldest first; None where they are not
     at hand, so that the certificate is taken at its word. `corpora`: names and digests of what it
-    was trained on, as far as that is recorded. `alone`: its records are no records of any other
+    was trained on, as far as that is recorded. `read_openly`: those that its public starts were
+    trained on, and another model protects. `alone`: its records are no records of any other
     model (chunks of text, cut anew for each model), though secrets are the same. `note`: what its
-    certificate says against giving it away.
+    certificate says against giving it away. `vocabulary`: digest of what makes its tokens.
     """
 
     file: Path
@@ -72,8 +73,10 @@ class Model:
     claims: dict[str, Stated]
     history: tuple[Ledger, ...] | None
     corpora: frozenset[tuple[str, str]] = frozenset()
+    read_openly: frozenset[tuple[str, str]] = frozenset()
     alone: bool = False
     note: str | None = None
+    vocabulary: str = ""
     dedup: bool | None = None  # later copies of its texts were masked; None: nobody says
 
     def stated(self, name: str) -> Stated:
@@ -84,10 +87,16 @@ class Model:
         claim = self.stated(name)
         if self.history is None or claim.epsilon == math.inf or claim.delta == 0:
             return False
-        if name == SECRET and SHORT.search(self.secret):
+        if name == SECRET and self.most_tokens is not None:
             return False  # it lies in two chunks
         paid = or_infinity(epsilon(releases_of(self.history), claim.delta, CLAIMS[name][1]))
         return math.isclose(paid, claim.epsilon, rel_tol=SAME, abs_tol=SAME)
+
+    @property
+    def most_tokens(self) -> int | None:
+        """Of how many tokens a secret must have fewer; None if of any number."""
+        short = SHORT.search(self.secret)
+        return int(short[1]) if short else None
 
     @property
     def where(self) -> str:
@@ -181,21 +190,32 @@ def groups_of(models: Sequence[Model]) -> list[Group]:
 
 
 def narrowest(models: Sequence[Model]) -> str:
-    """What all claims of several models about one secret are of: the shortest that one is of."""
+    """What all claims of several models about one secret are of: the shortest that one is of.
 
-    def size(secret: str) -> tuple[float, bool]:
-        short = SHORT.search(secret)
-        return (int(short[1]) if short else math.inf), secret != TOKENS
+    A length counts in the tokens of its own model, so of each vocabulary there is a shortest.
+    """
 
-    return min((model.secret for model in models), key=size)
+    def size(model: Model) -> tuple[float, bool]:
+        return model.most_tokens or math.inf, model.secret != TOKENS
+
+    by_size = sorted(models, key=size)
+    shortest: dict[str, Model] = {}
+    for model in by_size:
+        if model.most_tokens is not None:
+            shortest.setdefault(model.vocabulary, model)
+    if len(shortest) < 2:
+        return by_size[0].secret
+    lengths = [f"{model.most_tokens} tokens of {model.run}" for model in shortest.values()]
+    return SHORT.sub(f" of fewer than {' and '.join(lengths)}", by_size[0].secret)
 
 
 def related(models: Sequence[Model]) -> list[tuple[frozenset[tuple[str, str]], list[Model]]]:
     """Models that share a corpus's name or digest, directly or through other models."""
     parts: list[tuple[frozenset[tuple[str, str]], list[Model]]] = []
     for model in models:
-        touching = [part for part in parts if part[0] & model.corpora]
-        joined = frozenset().union(model.corpora, *(corpora for corpora, _ in touching))
+        own = model.corpora | model.read_openly
+        touching = [part for part in parts if part[0] & own]
+        joined = own.union(*(corpora for corpora, _ in touching))
         members = [member for _, some in touching for member in some]
         parts = [part for part in parts if part not in touching] + [(joined, [*members, model])]
     return parts
@@ -238,6 +258,9 @@ def hopeless(models: Sequence[Model], name: str) -> str | None:
     unbounded = [model.run for model in models if model.stated(name).epsilon == math.inf]
     if unbounded:
         return f"nothing bounds {', '.join(unbounded)}"
+    openly = [model.run for model in models if model.read_openly]
+    if openly:
+        return f"what {', '.join(openly)} started from had read such a corpus as public text"
     if len({model.dedup for model in models}) > 1:
         return COPIES
     ledgers = {ledger.head: ledger for model in models for ledger in model.history or ()}

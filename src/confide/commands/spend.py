@@ -11,7 +11,7 @@ from os.path import isfile
 from pathlib import Path
 from typing import Any
 
-from confide.certify.certificate import lineage, saw_public_text
+from confide.certify.certificate import ancestry, lineage, saw_public_text
 from confide.certify.together import (
     ADDED,
     CLAIMS,
@@ -95,10 +95,13 @@ def spend(
     paths = certificates(models)
     check_texts(models, paths)
     read_models = [model_of(path) for path in paths]
-    if one_corpus:
-        read_models = [replace(model, corpora=frozenset()) for model in read_models]
     public = [] if one_corpus else public_ones(read_models)
-    counted, left_out = distinct([model for model in read_models if model not in public])
+    priced = [model for model in read_models if model not in public]
+    protected = frozenset().union(*(model.corpora for model in priced))
+    priced = [replace(model, read_openly=model.read_openly & protected) for model in priced]
+    if one_corpus:
+        priced = [replace(model, corpora=frozenset()) for model in priced]
+    counted, left_out = distinct(priced)
     groups = groups_of(counted)
     totals = [[total(group.models, name, delta) for name in group.claims] for group in groups]
     if json is not None:
@@ -113,14 +116,15 @@ def spend(
 
 
 def public_ones(models: Sequence[Model]) -> list[Model]:
-    """Models whose ledgers declare all their text public, and whose corpora no other one protects:
-    what one model protects costs as well where another one's user calls it public.
+    """Models whose ledgers, and those of their starts, declare all their text public, and whose
+    corpora no other one protects: what one model protects costs as well where another one's user
+    calls it public.
     """
     declared = [
         model for model in models if model.history and all(map(saw_public_text, model.history))
     ]
     protected = frozenset().union(*(each.corpora for each in models if each not in declared))
-    return [model for model in declared if not model.corpora & protected]
+    return [model for model in declared if not (model.corpora | model.read_openly) & protected]
 
 
 def certificates(places: Sequence[Path]) -> list[Path]:
@@ -170,9 +174,10 @@ def model_of(path: Path) -> Model:
         for file in sealed["files"].get(name, [])
     )
     history = None
+    starts: list[Ledger] = []
     if at_hand:
         _, places, _ = checked(path, folders)
-        history = history_of(places)
+        history, starts = history_of(places)
     certified = read_file(path, SpentFile)
     claims = {
         claim["name"]: stated(claim, path)
@@ -188,8 +193,10 @@ def model_of(path: Path) -> Model:
         claims=claims,
         history=history,
         corpora=corpora_of(certified["asked"], history or ()),
+        read_openly=corpora_of({}, starts),
         alone="tokens_of_a_chunk" in certified["public_constants"],
         note=certified["release_note"],
+        vocabulary=" ".join(file["sha256"] for file in sealed["files"].get("tokenizer", [])),
         dedup=data_of(certified["asked"]).get("dedup"),
     )
 
@@ -215,11 +222,17 @@ def of_cut(unit: str, certified: dict[str, Any]) -> str:
     return f"{unit} (of the cut {str(data.get('cut'))[:8]})"
 
 
-def history_of(places: dict[str, list[Path]]) -> tuple[Ledger, ...]:
-    """The ledgers of a certificate's training and of those that it started from."""
-    ran = Ledger.from_file(places["ledger"][0])
-    starts = [Ledger.from_file(place) for place in places["start_ledgers"]]
-    return tuple(lineage(ran, places["ledger"][0], starts))
+def history_of(places: dict[str, list[Path]]) -> tuple[tuple[Ledger, ...], list[Ledger]]:
+    """The ledgers of a certificate's training and of those that it started from, and apart from
+    these the ones that it says are public.
+    """
+    place = places["ledger"][0]
+    ran = Ledger.from_file(place)
+    given = [Ledger.from_file(start) for start in places["start_ledgers"]]
+    history = lineage(ran, place, given)
+    costly = {ledger.head for ledger in history}
+    public = [ledger for ledger in ancestry(ran, place, given) if ledger.head not in costly]
+    return tuple(history), public
 
 
 def stated(claim: dict[str, Any], path: Path) -> Stated:

@@ -89,6 +89,9 @@ def verify(
         say(f"  {certified['release_note']}")
     say(CHECKED)
     say(f"  checked: the bytes of {', '.join(name for name, paths in files.items() if paths)}")
+    (weights,) = files["model"]
+    if not lies_in(weights, certificate_file.parent):
+        say(f"  its model is {weights}, not in the certificate's folder")
     say(*handed_out(certified))
     if unreachable:
         say(f"  not here, so not checked: {', '.join(unreachable)}")
@@ -174,7 +177,7 @@ def unnamed(certificate: Path, files: dict[str, list[Path]], known: list[Path]) 
     None where the certificate is not of a release, whose model lies in its folder.
     """
     (model,) = files["model"]
-    if not model.resolve().is_relative_to(certificate.parent.resolve()):
+    if not lies_in(model, certificate.parent):
         return []
     named = [path for paths in files.values() for path in paths]
     others = below(certificate.parent, [certificate, *known, *named])
@@ -183,16 +186,31 @@ def unnamed(certificate: Path, files: dict[str, list[Path]], known: list[Path]) 
     return names if more <= 0 else [*names[:NAMED], f"{more:,} more"]
 
 
+def check_beside(certificate: Path, files: dict[str, list[Path]]) -> None:
+    """InputError for a file beside a certificate that has the name of one that was checked
+    elsewhere, and is another: whoever opens this folder would take it for the certified one.
+    """
+    everything = [path for paths in files.values() for path in paths]
+    for path in everything:
+        beside = certificate.parent / path.name
+        elsewhere = not lies_in(path, certificate.parent)
+        if elsewhere and isfile(beside) and sha256(beside) != sha256(path):
+            message = f"is another file than the certified one, which is {path}: remove it"
+            raise InputError(message, file=beside)
+
+
 def check_folders(certificate: Path, entries: dict[str, Any], files: dict[str, list[Path]]) -> None:
     """InputError for a file, in a folder that a library opens, that the certificate does not name.
 
     It may change what the library makes of the folder: an adapter, code, a chat template. The
-    folder is the one beside the certificate, and wherever else its files were found.
+    folder is the one beside the certificate, whether that names it or not, and wherever else its
+    files were found.
     """
     for role in EXPORTED:
         named = files.get(role, [])
         beside = [certificate.parent / entry["path"] for entry in entries.get(role, [])]
-        for folder in dict.fromkeys(path.parent for path in [*beside, *named]):
+        folders = [certificate.parent / role, *(path.parent for path in [*beside, *named])]
+        for folder in dict.fromkeys(folders):
             for path in below(folder, named):
                 message = "is not named in the certificate, and what opens the folder may read it"
                 raise InputError(f"{message}: remove it", file=path)
@@ -215,6 +233,10 @@ def below(folder: Path, known: list[Path]) -> Iterator[Path]:
         for name in sorted([*names, *links]):
             if placed(Path(place, name)) not in places:
                 yield Path(place, name)
+
+
+def lies_in(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())
 
 
 def placed(path: Path) -> Path:
@@ -246,6 +268,7 @@ def checked(
     spec = parse(CertifySpec, certified["asked"], file=str(certificate_file))
     files, unreachable = reached(certified["files"], folders, certificate_file)
     check_folders(certificate_file, certified["files"], files)
+    check_beside(certificate_file, files)
     again = certificate(spec, files, certified["files"])
     check_training(spec.train, files["ledger"][0])
     released = certified["code"].get("version")  # this program's own may be another
