@@ -11,6 +11,7 @@ from confide.advisor.advice import COVERS, Option, Policies, Wish, advise, cover
 from confide.certify.facts import COPIES_KEPT
 from confide.commands.recommend import (
     best_unigram,
+    cells,
     described,
     evaluation_of,
     is_stale,
@@ -290,6 +291,16 @@ def test_records_and_authors():
     found = advise([REDACTED, CRT, NOTHING], [MEASURED], RECORD)
     assert found.best == CRT and found.reasons[0] == "every record: epsilon = 3"
     assert advise([CRT], [MEASURED], AUTHOR).reasons[0] == "every author: epsilon = 3"
+
+
+def test_a_table_says_of_authors_which_of_their_points_are_meant():
+    """Those in which the conservative policy finds nothing are learned as they are."""
+    for wish, option, whose in (
+        (AUTHOR, CRT._replace(conditional=True), "of every author the points where the"),
+        (RECORD, CRT._replace(conditional=True), "every record where the"),
+        (AUTHOR, CRT._replace(conditional=False), "every author"),
+    ):
+        assert cells(option, wish)[2].startswith(whose)
 
 
 def test_nothing_fits_and_why():

@@ -125,6 +125,12 @@ def test_claims_of_reset_states() -> None:
         < value
         <= found["caught_replace_one_rdp"]["epsilon"]
     )
+    # of two secrets in a point, one that is left out changes what both give together
+    for accountant in ("pld", "rdp"):
+        left_out = found[f"caught_zero_out_{accountant}"]
+        assert left_out["unit"].startswith("all private tokens of one turn of a dialogue")
+        assert "all private tokens of one turn" in left_out["sentence"]
+    assert found["caught_replace_one_rdp"]["unit"] == TOKENS
     assert found["group_caught"]["epsilon"] == pytest.approx(group(RESET[1:], DELTA, 2)[0])
     assert (
         claims(RESET, points_after=None)["group_caught"]["epsilon"]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from confide.attacks.statistics.metrics import auc, auc_null
-from confide.certify.certificate import ASSUMPTIONS, ON_INTEGERS, ROUNDED, kind_of
+from confide.certify.certificate import ASSUMPTIONS, IN_BFLOAT16, ON_INTEGERS, ROUNDED, kind_of
 from confide.certify.facts import (
     CONSERVATIVE,
     HIDDEN_TOO,
@@ -160,7 +160,8 @@ def test_no_letter_of_a_certificate_is_left_on_the_page(results):
         [CONSERVATIVE, STABLE, POISSON, NEIGHBOURS, LENGTHS, HIDDEN_TOO, bound]
     )
     shown = assessment.holds_if(claim | {"condition": all_conditions, "epsilon": 1.0})
-    assumed = [everyday.assumption(text) for text in (*ASSUMPTIONS, ON_INTEGERS, ROUNDED)]
+    known = (*ASSUMPTIONS, ON_INTEGERS, IN_BFLOAT16, ROUNDED)
+    assumed = [everyday.assumption(text) for text in known]
     for text in (shown, *assumed):
         assert not re.search(r"\b(pi|pi_c|gamma|delta2|Poisson|epsilon|N\(|hyper|chunks?)\b", text)
     assert "the careful policy finds every secret that the policy misses" in shown

@@ -10,6 +10,7 @@ from certified import (
     DELTA,
     HASHED,
     METHODS,
+    RECIPE,
     TOKENIZER,
     append,
     certificate,
@@ -20,6 +21,7 @@ from certified import (
     source_of,
 )
 
+from confide.certify.certificate import IN_BFLOAT16
 from confide.certify.confidentiality import amplified
 from confide.certify.facts import CONSERVATIVE
 from confide.cli import main
@@ -414,3 +416,14 @@ def test_a_tampered_ledger_is_one_line_on_the_command_line(tmp_path, capsys):
     assert (
         not (tmp_path / "certificate.json").exists() and not (tmp_path / "certificate.md").exists()
     )
+
+
+@pytest.mark.parametrize(("method", "assumed"), [("dpsgd", True), ("redacted", False)])
+def test_what_a_batch_rounds_together_is_named_where_it_is_much(tmp_path, method, assumed):
+    """Without noise there is nothing that it could be too much for."""
+    for precision in ("bfloat16", "float32"):
+        folder = tmp_path / precision
+        folder.mkdir()
+        recipe = ASKED[method].get("recipe", RECIPE) | {"precision": precision}
+        value, _ = certificate(folder, METHODS[method], **(ASKED[method] | {"recipe": recipe}))
+        assert (IN_BFLOAT16 in value["assumptions"]) is (assumed and precision == "bfloat16")

@@ -288,3 +288,7 @@ def test_the_card_of_a_model_says_which_records_its_epsilon_is_of(tmp_path, meth
     assert record["unit"].endswith("in a pool that is only trained on with noise")
     assert first.count(record["unit"]) == 2, "in words and in the metadata"
     assert ("the record stays in its pool" in first) is (method == "crt")
+    whose = {"crt": "all private points of one author", "dpsgd": "one author: all points"}
+    assert record["unit"].startswith(whose[method]) and value["unit"].startswith(whose[method])
+    page = (tmp_path / "certificate.md").read_text()
+    assert ("What else an author wrote was read as it is" in page) is (method == "crt")

@@ -237,6 +237,19 @@ def test_calibrated_noise_keeps_the_target_at_the_rate_of_authors(
     assert 1.9 < epsilon(noisy, 1e-3, "replace_one") <= 2.0
 
 
+@pytest.mark.parametrize("method", ["dpsgd", "crt"])
+def test_how_many_points_authors_wrote_stands_nowhere(
+    method: str, tmp_path: Path, vocabulary: Path
+) -> None:
+    """One with more of them, or fewer, is a neighbour."""
+    made = run(tmp_path, vocabulary, asked(method, expected=3), written())
+    (data,) = Ledger.from_file(made["ledger"]).events("data")
+    noised = "all" if method == "dpsgd" else "private"
+    assert data["authors"] == {noised: len(authors_of(written())[noised])}
+    exact_pools = {} if method == "dpsgd" else {"public": len(written().pool("public"))}
+    assert data["pools"] == exact_pools
+
+
 def test_lines_of_points_are_as_they_were_and_those_of_authors_say_so(
     tmp_path: Path, vocabulary: Path
 ) -> None:

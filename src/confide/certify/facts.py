@@ -30,6 +30,7 @@ DEALT = (
     "whose turn it is, normalised by a public number; sizes of the pools are public"
 )
 AUTHOR = "one author: all points of a person"
+PART_OF_AUTHOR = "all private points of one author"  # whose public ones are read without noise
 POISSON_AUTHORS = (
     "Poisson batches of authors normalised by their public expected number; "
     "numbers of authors are public"
@@ -134,7 +135,9 @@ class Facts:
         """Whose whole contribution the noise hides."""
         if self.packing is not None:
             return f"one chunk of {self.packing.tokens} tokens"
-        return AUTHOR if self.price.authors else self.one_point
+        if self.price.authors:
+            return PART_OF_AUTHOR if self.conditional else AUTHOR
+        return self.one_point
 
     @property
     def pieces(self) -> int:

@@ -46,22 +46,23 @@ def token_claims(facts: Facts) -> Iterator[Claim]:
 def caught_claims(facts: Facts) -> Iterator[Claim]:
     """A caught secret, one drawn at random, and one that stands in many points.
 
-    A caught secret is replaced or, where tokens are told apart, left out of every sum; both
-    accountants price that.
+    A caught secret is replaced or, where tokens are told apart, all that are private of its point
+    are left out of every sum: of two secrets in a point one alone is not, since what is clipped is
+    what both give together. Both accountants price that.
     """
     caught = facts.price.caught or []
     conditions = [facts.sampled, *facts.lengths, *facts.hidden_too]
+    all_of_a_point = f"all private tokens of {facts.one_point}, their number public"
+    what = "Confidentiality of a caught secret"
+    changes: dict[Relation, tuple[str, str]] = {}
     if facts.price.by_token:
         what = "Privacy of a caught secret's tokens"
-        changes: dict[Relation, str] = {
-            "replace_one": "replaced",
-            "zero_out": "left out of every sum",
-        }
+        left_out = f"Privacy of all private tokens of {facts.one_point}, left out of every sum"
+        changes["zero_out"] = (all_of_a_point, left_out)
         conditions.append(NEIGHBOURS)
     else:
-        what = "Confidentiality of a caught secret"
-        changes = {"replace_one": "replaced"}
         conditions += [STABLE, *facts.marks]
+    changes["replace_one"] = (facts.secret, f"{what}, replaced")
     if facts.pieces == 1:
         prices = {relation: agree(caught, facts.delta, relation) for relation in changes}
     else:
@@ -72,11 +73,11 @@ def caught_claims(facts: Facts) -> Iterator[Claim]:
                 yield claim(
                     facts,
                     f"caught_{relation}_{accountant}",
-                    unit=facts.secret,
+                    unit=changes[relation][0],
                     relation=relation,
                     epsilon=value,
                     conditions=conditions,
-                    says=f"{what}, {changes[relation]}",
+                    says=changes[relation][1],
                     accountant=accountant,
                     conversion=conversion_of(accountant, relation, hop="zero_out"),
                 )

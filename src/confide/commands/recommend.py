@@ -53,6 +53,7 @@ from confide.types import Partition
 FOR = {
     "all": "every {}",
     "if": "every {} where the conservative policy fires",
+    "if author": "of every author the points where the conservative policy fires",
     "caught": "a secret that the policy catches",
 }
 Measured = Mapping[str, dict[str, Any]]  # of trained runs: what was measured on test text
@@ -473,7 +474,9 @@ def table(options: list[Option], wish: Wish) -> list[str]:
 def cells(option: Option, wish: Wish) -> list[str]:
     if option.problem is not None:
         return [option.dataset, option.method, f"cannot run: {option.problem}", *["–"] * 6]
-    covered = FOR.get(cover(option, wish), "nobody").format(wish.unit)
+    kind = cover(option, wish)
+    of_unit = FOR.get(f"{kind} {wish.unit}", FOR.get(kind, "nobody"))
+    covered = of_unit.format(wish.unit)
     prices = [option.caught, option.missed, option.random, option.record]
     numbers = ["–" if value is None else rounded_up(value, 3) for value in prices]
     numbers.append("–" if option.noise is None else show(option.noise))

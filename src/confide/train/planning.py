@@ -52,21 +52,25 @@ class Sizes:
 
     def of(self, epochs: Epochs) -> "Sizes":
         """Only what these steps draw from: how large another pool is, may depend on a secret, and
-        nobody needs to know.
+        how many points there are, on a person whose noise hides all of them. Nobody needs to know.
         """
-        drawn = {step.pool for steps in epochs for step in steps}
-        pools = {name: size for name, size in self.pools.items() if name in drawn}
-        authors = (
-            None
-            if self.authors is None
-            else {name: size for name, size in self.authors.items() if name in drawn}
-        )
+        steps = {step for epoch in epochs for step in epoch}
+        of_points = {step.pool for step in steps if not self.draws_authors(step)}
+        pools = {name: size for name, size in self.pools.items() if name in of_points}
+        if self.authors is None:
+            return replace(self, pools=pools)
+        of_authors = {step.pool for step in steps if self.draws_authors(step)}
+        authors = {name: size for name, size in self.authors.items() if name in of_authors}
         return replace(self, pools=pools, authors=authors)
+
+    def draws_authors(self, step: Step) -> bool:
+        """Whether a batch is of authors."""
+        return step.noisy and step.unit == "author" and self.authors is not None
 
     def units(self, step: Step) -> int:
         """How many units, points or authors, a noisy step draws its batch from."""
-        counts = self.pools if step.unit == "point" else self.authors or {}
-        return counts[step.pool]
+        counts = self.authors if self.draws_authors(step) else self.pools
+        return (counts or {})[step.pool]
 
 
 def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
@@ -115,7 +119,7 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
     if recipe.shard and (why := undivided(spec, kinds)) is not None:
         raise InputError(f"is not there for {why}", key="recipe.shard", value=True)
     check_refinements(recipe, kinds)
-    check_pools(kinds, sizes.pools, recipe.noisy_batch_size, sizes.authors)
+    check_pools(kinds, sizes.units, recipe.noisy_batch_size)
     check_bands(spec, kinds, sizes)
     check_weighing(spec, kinds, sizes)
     check_layers(spec, epochs)
@@ -354,7 +358,7 @@ def check_length(spec: TrainSpec, sizes: Sizes, *, recorded: int, file: Path) ->
     if recipe.epochs > recorded:
         message = f"has other epochs than the {recipe.epochs} that were asked for"
         raise InputError(message, file=file, key="epoch", value=recorded)
-    texts = sum(sizes.pools.values())
+    texts = sum(sizes.pools.values()) + sum((sizes.authors or {}).values())
     noisy = (recipe.noisy_epochs or recipe.epochs) * texts / recipe.noisy_batch_size
     if recipe.epochs * texts / recipe.batch_size + noisy > MOST_UPDATES:
         raise InputError(

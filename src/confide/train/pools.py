@@ -2,30 +2,27 @@
 too small.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from confide.errors import InputError
 from confide.types import POOLS, Partition, PoolName, Step, View
 
 
-def check_pools(
-    steps: set[Step],
-    sizes: dict[PoolName, int],
-    noisy_batch_size: int,
-    authors: dict[PoolName, int] | None,
-) -> None:
-    """InputError for a pool that a step reads and that is empty, or has fewer units than the
-    expected Poisson batch.
+def check_pools(steps: set[Step], units_of: Callable[[Step], int], noisy_batch_size: int) -> None:
+    """InputError for a pool that a step reads and that is empty, or has fewer units, points or
+    authors, than the expected Poisson batch.
     """
     for step in sorted(steps, key=str):
-        if sizes[step.pool] == 0:
+        units = units_of(step)
+        if units == 0:
             raise InputError(
                 f"no training point is in the pool {step.pool!r}", key="pool", value=step.pool
             )
-        units = sizes if authors is None else authors
-        if step.noisy and noisy_batch_size > units[step.pool]:
+        if step.noisy and noisy_batch_size > units:
             raise InputError(
-                f"exceeds the {units[step.pool]} {step.unit}s of the pool {step.pool!r}",
+                f"exceeds the {units} {step.unit}s of the pool {step.pool!r}",
                 key="recipe.noisy_batch_size",
                 value=noisy_batch_size,
             )

@@ -6,7 +6,7 @@ policy, pi_c the careful one, gamma the share of secrets that the policy misses.
 
 import re
 
-from confide.certify.certificate import ASSUMPTIONS, ON_INTEGERS, ROUNDED
+from confide.certify.certificate import ASSUMPTIONS, IN_BFLOAT16, ON_INTEGERS, ROUNDED
 from confide.certify.facts import (
     CONSERVATIVE,
     COPIES_FOUND,
@@ -75,7 +75,7 @@ CONDITIONS = {
 }
 ASSUMED = dict(
     zip(
-        (*ASSUMPTIONS, ON_INTEGERS, ROUNDED),
+        (*ASSUMPTIONS, ON_INTEGERS, IN_BFLOAT16, ROUNDED),
         (
             "whoever attacks may have the model and every step of its training, but knows neither "
             "the noise nor which texts were drawn for a step, nor how long training took, nor "
@@ -92,6 +92,8 @@ ASSUMED = dict(
             "one; a second way of counting does not need this",
             "the random numbers of a computer are as good as chance, and what a single text adds "
             "to a step depends on that text and the model alone; sums and noise are exact",
+            "what a text adds to a step hangs on the other texts of that step, by so little that "
+            "no number here counts it",
             "the limits on what the policy misses are no secret: they are rounded, and one secret "
             "moves them only where it crosses a step",
         ),

@@ -9,7 +9,7 @@ import math
 import re
 from typing import Any
 
-from confide.certify.facts import AUTHOR, UNKNOWN, quoted
+from confide.certify.facts import AUTHOR, PART_OF_AUTHOR, UNKNOWN, quoted
 from confide.output.rounding import rounded_up
 from confide.specs.training import pretrained_name
 
@@ -127,7 +127,9 @@ def unit_of(certified: Json) -> str:
 
 def whole(certified: Json) -> str:
     """The unit without its number, and without the condition that it is read with noise alone."""
-    return unit_of(certified).split(READ_WITH_NOISE)[0].removeprefix("one ").removeprefix("whole ")
+    words = unit_of(certified).split(READ_WITH_NOISE)[0]
+    people = {WHOLE_PERSON: "person", PART_OF_AUTHOR: "author"}
+    return people.get(words) or words.removeprefix("one ").removeprefix("whole ")
 
 
 def everyday(unit: str) -> str:
@@ -140,10 +142,12 @@ def protected(certified: Json, claim: Json | None, epsilon: float) -> str:
     """The unit, and what becomes of somebody who has several."""
     unit = unit_of(certified)
     if claim is not None and epsilon < math.inf:
+        if WHOLE_PERSON in unit:
+            return unit
+        if PART_OF_AUTHOR in unit:
+            return f"{unit}. What else an author wrote was read as it is"
         return (
-            unit
-            if WHOLE_PERSON in unit
-            else f"{unit}. Somebody who wrote several is protected less, and so is a secret that "
+            f"{unit}. Somebody who wrote several is protected less, and so is a secret that "
             f"the policy misses in several{most_frequent(certified)}"
         )
     if finite_claims(certified):
