@@ -282,6 +282,30 @@ def test_a_policy_that_misses_many_is_to_be_mended():
         assert any("mend the policy first: names misses 67%" in one for one in reasons) is many
 
 
+def test_what_is_hidden_with_its_neighbours_is_no_miss():
+    """More patterns would not help there."""
+    traces = MEASURED._replace(gamma=0.37, not_hidden=0.0, label="id")
+    reasons = advise([CRT], [traces], SECRET).reasons
+    assert "hides the secrets that it finds worst, and 37% leave a trace" in reasons[0]
+    assert "0.00% are not hidden whole, the others leave a trace" in described(traces)
+    assert "hidden whole" not in described(traces._replace(not_hidden=0.37))
+    misses = advise([CRT], [traces._replace(not_hidden=0.3)], SECRET).reasons
+    assert "names misses 37%" in misses[0]
+
+
+def test_why_nothing_is_bounded_is_said_with_what_helps():
+    reason = "the policy names: list.txt is made from protected text"
+    options = [
+        CRT._replace(missed=math.inf, unbounded=(reason,)),
+        DPSGD._replace(missed=math.inf, caught=math.inf, unbounded=(reason,)),
+    ]
+    options[0] = options[0]._replace(caught=math.inf)
+    found = advise(options, [MEASURED], SECRET)
+    assert found.best is None
+    assert found.reasons[1] == f"nothing bounds what a model has seen: {reason}"
+    assert "`independent: true`" in found.reasons[2] and len(found.reasons) == 3
+
+
 def test_copies_of_a_record_stay_as_they_are():
     reasons = advise([CRT._replace(alone=3.0)], [MEASURED], RECORD).reasons
     assert reasons[:2] == ["every record: epsilon = 3", f"that is if {COPIES_KEPT}"]

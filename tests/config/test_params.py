@@ -88,6 +88,19 @@ WRONG = [  # a place in the tiny file, what it becomes, the key that the error n
         "there is no such file",
     ),
     (
+        "policies:",
+        "policies:\n  mine: { kind: words, path: README.md }",
+        "policies.mine.path = 'README.md'",
+        "its first line is not a random comment",
+    ),
+    (
+        "policies:",
+        "policies:\n  mine: { kind: union, policies: [{ kind: preset, names: [email] }, "
+        "{ kind: words, path: nowhere.txt }] }",
+        "policies.mine.policies.1.path = 'nowhere.txt'",
+        "there is no such file",
+    ),
+    (
         "epochs: 1",
         "epochs: 1, physical_batch_size: 8, physical_tokens: 64",
         "recipes.pretrain.physical_tokens = 64",
@@ -707,7 +720,7 @@ def test_a_run_says_whose_values_it_read(tmp_path):
     """And what the policy was made of that found them: what it finds in public text tells of it."""
     rows = yaml.safe_load(TINY.read_text())
     words = tmp_path / "customers.txt"
-    words.write_text("Ann Lee")
+    words.write_text("# 3f9a0c5d7e1b2846a0b1c2d3e4f56789\nAnn Lee\n")
     rows["policies"]["customers"] = {"kind": "words", "path": str(words), "label": "name"}
     other = {"corpus": "public", "public": True, "policy": "customers"}
     rows["datasets"]["names"] = rows["datasets"]["public"] | other

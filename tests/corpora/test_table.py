@@ -646,3 +646,10 @@ def test_a_part_that_is_given_does_not_hide_the_whole() -> None:
 def test_values_are_found_where_no_space_ends_a_word(text: str, value: str, places: list) -> None:
     marks = marks_of(text, {"name": value})
     assert [(start, end) for start, end, _ in marks] == places
+
+
+def test_a_file_that_names_its_encoding_is_asked_for_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "corpus"
+    path.write_bytes(b"\xef\xbb\xbfone\nna\xefve\n")
+    with pytest.raises(InputError, match=r":2: not UTF-8 .* begins with a mark of UTF-8: mend"):
+        list(READERS["lines"](LinesSpec(reader="lines", path=str(path))))

@@ -126,6 +126,20 @@ def test_secrets_are_found_whole(name, secret, label, around):
     assert found(around.format(*[secret] * times), name) == [(secret, label)] * times
 
 
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("Mein Passwort: kvuhuqnan.", "kvuhuqnan."),
+        ("das Kennwort ist abc123", "abc123"),
+        ("mot de passe : soleil", "soleil"),
+        ("La contraseña es sol-4", "sol-4"),
+        ("passwd=x9", "x9"),
+    ],
+)
+def test_words_for_a_password_are_those_of_four_languages(text, secret):
+    assert found(text, "password") == [(secret, "password")]
+
+
 def test_what_follows_a_word_for_a_password_is_found():
     text = 'My password is hunter2, token=abc123 and {"api_key": "x-9"}; passwords: none; a secret'
     assert found(text, "password") == [

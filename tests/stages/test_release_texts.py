@@ -20,6 +20,7 @@ from confide.commands.release import (
     MISSED,
     STANDING,
     TEXTS,
+    TRACES,
     against_texts,
     release,
 )
@@ -161,12 +162,20 @@ def test_what_the_policy_misses_speaks_against_it(project):
 
 @pytest.mark.parametrize(
     ("gamma", "labels", "said"),
-    [(None, {}, [MAY_MISS]), (0.0, {"code": {"missed": 1}}, [MISSED]), (0.0, None, [])],
+    [
+        (None, {}, [MAY_MISS]),
+        (0.0, {"code": {"missed": 1}}, [MISSED]),
+        (0.0, None, []),
+        (0.3, {"code": {"missed": 0}}, [TRACES]),  # hidden whole, with what stands beside
+        (0.3, {"code": {"missed": 1}}, [MISSED]),
+        (0.3, None, [MISSED]),  # nobody counted which of the two
+    ],
 )
-def test_what_a_policy_may_miss_speaks_against_it(gamma, labels, said):
+def test_what_a_policy_may_miss_speaks_against_it(gamma, labels, said, capsys):
     """A review bounds how much that is, and estimates nothing; counts tell more than a sample."""
     certified = {"policy": {"gamma": gamma}, "asked": {"miss_rate": 0.0}}
     assert against_texts(certified, {"labels": labels}, Counter()) == said
+    assert "secrets that stand in the texts: 0" in capsys.readouterr().out
     certified["asked"]["miss_rate"] = 0.1
     assert against_texts(certified, {"labels": labels}, Counter()) == [*said, MADE_TO_MISS]
 

@@ -25,6 +25,15 @@ MEND = (
     "mend the policy first: {policy} misses {share:.0%} of the secrets that it finds worst; add "
     "patterns, a list of words or a pipeline (docs/confidentiality.md)"
 )
+TRACES = (
+    "mend the policy first: {policy} hides the secrets that it finds worst, and {share:.0%} leave "
+    "a trace, as where it takes them and the words beside for one; take patterns or lists that "
+    "find a secret alone (docs/confidentiality.md)"
+)
+DECLARE = (
+    "a list that is made from no text of this corpus is declared `independent: true`, a model "
+    "`public: true` (docs/confidentiality.md)"
+)
 HELP = "what would help: more text, a model that starts from public text, or a larger epsilon"
 UNIGRAM = "a unigram model, which reads no context"
 START = "the model that it started from"
@@ -63,6 +72,7 @@ class Policies(NamedTuple):
     most: int | None = None  # distinct texts of the most frequent secret
     label: str | None = None  # of secrets, that the policy misses most
     found: int | None = None  # spans of training text; None: not counted
+    not_hidden: float | None = None  # share of that label that is not hidden whole; None: as above
 
     @property
     def unknown(self) -> str:
@@ -92,6 +102,7 @@ class Option(NamedTuple):
     # of a missed secret only where a policy finds something in a text that stands several times
     copies: bool = False
     problem: str | None = None  # why it cannot be run at all
+    unbounded: tuple[str, ...] = ()  # why nothing bounds what its model has seen
     # of one occurrence of a caught secret, if later copies of its text come back; None: as `caught`
     alone: float | None = None
     several: Mapping[int, float] = {}  # of a missed secret in so many distinct texts
@@ -252,6 +263,10 @@ def obstacles(options: Sequence[Option]) -> list[str]:
     lines = [
         f"{', '.join(dict.fromkeys(methods))}: {problem}" for problem, methods in hindered.items()
     ]
+    unbounded = {reason: None for option in options for reason in option.unbounded}
+    if unbounded:
+        lines += [f"nothing bounds what a model has seen: {reason}" for reason in unbounded]
+        lines.append(DECLARE)
     if any("author of every training point" in problem for problem in hindered):
         remedy = "plant none in a dataset whose authors are to be protected"
         lines.append(f"planted canaries have no author: {remedy}")
@@ -278,7 +293,9 @@ def why(best: Option, covered: Cover, policies: Policies, wish: Wish) -> list[st
     caught = f"a secret that the policy {policies.policy} catches: epsilon = {shown(best.caught)}"
     lines = [f"{caught}; one that it misses: {shown(best.missed)}"]
     if policies.gamma is not None and policies.gamma > OFTEN:
-        lines.insert(0, MEND.format(policy=policies.policy, share=policies.gamma))
+        hidden = policies.not_hidden is not None and policies.not_hidden <= OFTEN
+        mend = TRACES if hidden else MEND
+        lines.insert(0, mend.format(policy=policies.policy, share=policies.gamma))
     if best.alone is not None and best.alone != best.caught:
         alone = f"of one copy alone: epsilon = {shown(best.alone)}"
         lines.append(f"that is of masking it in all copies of its text; {alone}")

@@ -42,12 +42,13 @@ def priced(
         releases = planned_updates(spec.train, partition)
     except InputError as error:
         return Option(dataset, spec.train.method, problem=str(error))
+    reasons = list(unbounded(spec.train, neighbours))
     facts = facts_of(
         spec,
         releases=releases,
         measured=recall,
         missed=neighbours,
-        reasons=list(unbounded(spec.train, neighbours)),
+        reasons=reasons,
         packing=None,
     )
     price = facts.price
@@ -70,6 +71,7 @@ def priced(
         copies=bool(facts.copies_found),
         alone=alone,
         several=several(facts, wish),
+        unbounded=tuple(reasons),
     )
 
 

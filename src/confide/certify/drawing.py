@@ -89,6 +89,11 @@ class Progress:
         for batch in self.begun.there:
             self._take(batch)
 
+    @property
+    def there(self) -> int:
+        """How many texts."""
+        return sum(map(len, self.texts.values()))
+
     def add(self, batch: dict[str, Any]) -> None:
         """Keep a batch: `part`, `texts`, and `counts` of those that were left out."""
         self.begun.add(batch)
@@ -122,7 +127,7 @@ def draw(
     writer = Writer(model, tokenizer, asked)
     with tqdm(
         total=asked.count,
-        initial=sum(map(len, progress.texts.values())),
+        initial=progress.there,
         unit="text",
         disable=None,
     ) as bar:

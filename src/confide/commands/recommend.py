@@ -262,7 +262,16 @@ def policies_of(
         most=counted["multiplicity_distinct"],
         label=rates.get("worst_label"),
         found=sum(of_label["found"] for of_label in counted["spans"].values()),
+        not_hidden=not_hidden(counted, rates.get("worst_label")),
     )
+
+
+def not_hidden(counted: dict[str, Any], label: str | None) -> float | None:
+    """Share of the secrets of a label that the policy does not hide whole; None if unknown."""
+    of_label = (counted.get("labels") or {}).get(label)
+    if of_label is None or not of_label["secrets"]:
+        return None
+    return of_label["missed"] / of_label["secrets"]
 
 
 def trained(
@@ -441,6 +450,8 @@ def described(policies: Policies) -> str:
         f"{policies.secrets:,} of all labels tested), "
         f"with 95 % confidence at most {at_most(policies.gamma_upper)} of any"
     )
+    if policies.not_hidden is not None and policies.not_hidden < policies.gamma:
+        misses += f"; {policies.not_hidden:.2%} are not hidden whole, the others leave a trace"
     public = (
         f"; at most {at_most(policies.delta2_upper)} show in points read without noise"
         if policies.private < policies.points

@@ -56,6 +56,10 @@ RELEASED = {
 
 TEXTS = "texts.jsonl"  # what the model was trained on, where that is asked for
 MISSED = "of the secrets that are marked the policy misses some: the texts show these"
+TRACES = (
+    "the policy hides all secrets that are marked, and some leave a trace: without them it would "
+    "hide other words as well, or fewer"
+)
 MAY_MISS = "nobody knows that the policy misses no secret: the texts show what it misses"
 # which values those are, a public hash of them decides
 MADE_TO_MISS = (
@@ -140,7 +144,8 @@ def paths_told(certified: dict[str, Any]) -> list[str]:
 
     It stands in the ledger, which nobody can change afterwards.
     """
-    return [read["source"] for read in certified["reads"] if "/" in read["source"]]
+    sources = [read["source"] for read in certified["reads"]]
+    return [source for source in sources if "/" in source or Path(source).suffix]
 
 
 def check_adapter(spec: ModelSpec) -> None:
@@ -188,18 +193,21 @@ def against_texts(
     How many secrets stand in the text is printed, and goes no further: it is a count of secrets.
     """
     gamma = certified["policy"]["gamma"]
-    misses = any(label["missed"] for label in (measured.get("labels") or {}).values())
+    counted = measured.get("labels") or {}
+    misses = any(label["missed"] for label in counted.values())
     reviewed = certified["policy"].get("review_labels") or {}
     marked = any(rates["marked"] for rates in reviewed.values())
     reasons = []
-    if gamma or misses or marked:
+    if misses or marked:
         reasons.append(MISSED)
+    elif gamma:
+        reasons.append(TRACES if counted else MISSED)
     elif gamma is None:
         reasons.append(MAY_MISS)
     if certified["asked"]["miss_rate"]:
         reasons.append(MADE_TO_MISS)
+    say(f"  secrets that stand in the texts: {standing.total():,}")
     if standing:
-        say(f"  secrets that stand in the texts: {standing.total():,}")
         reasons.append(STANDING + ", ".join(sorted(standing)))
     return reasons
 

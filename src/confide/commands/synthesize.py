@@ -14,7 +14,7 @@ from confide.commands.generate import opened, sampling
 from confide.commands.verify import CERTIFICATE, certificate_in, checked
 from confide.errors import InputError
 from confide.files.io import parsed_line, read_lines, sha256, write_json, write_jsonl
-from confide.output.escaping import say
+from confide.output.escaping import say, warn
 from confide.specs import MixSpec, SynthesisSpec, parse
 
 
@@ -84,7 +84,13 @@ def synthesize(
     check_files(certified, place, config=weights.with_name(CONFIG))
     model, tokenizer = opened(weights.parent, vocabulary, device)
     progress = Progress(begun, key_of(certified, asked))
-    draw(model, tokenizer, asked, progress)
+    try:
+        draw(model, tokenizer, asked, progress)
+    except KeyboardInterrupt:
+        warn(
+            f"stopped at {progress.there:,} of {count:,} texts: the same command goes on from here"
+        )
+        raise
     write_jsonl(output, corpus(certified, asked, progress))
     texts = {"path": output.name, "sha256": sha256(output), "count": count}
     said = certificate_of_texts(

@@ -302,7 +302,10 @@ def verified_texts(path: Path, folders: list[Path]) -> list[str]:
     places = [folder / name for folder in (path.parent, *folders)]
     place = next(filter(isfile, [*places, path.with_name(Path(name).name)]), None)
     if place is None:
-        message = "is not here, and without it nothing can be verified"
+        message = (
+            "is not here, and without it nothing can be verified: put the texts into the folder of "
+            "their model's release, or name that (--root FOLDER)"
+        )
         raise InputError(message, file=path, key="model.certificate", value=name)
     certified, _, _ = checked(place, [*place.resolve().parents])
     asked = None

@@ -11,12 +11,12 @@ from typing import Any
 
 from confide.config import jobs
 from confide.config.layers import Problem, meant
-from confide.config.policy_files import lists
 from confide.config.same_text import meet, same_text
 from confide.config.yaml_lines import KeyPath
 from confide.files.io import readable
 from confide.policies.cover import NEEDS_BLANK, needs_blank
 from confide.policies.regex import fault
+from confide.policies.words import LONGEST, NOT_RANDOM, is_random
 from confide.report.published import sources
 from confide.specs import (
     AuditCanarySpec,
@@ -281,9 +281,18 @@ def policies(params: Params) -> Iterator[Problem]:
             if fit.kind != policy.kind:
                 yield Problem(("policies", name, "model"), policy.model, f"is of kind {fit.kind}")
         yield from unusable(policy, ("policies", name))
-        for file in lists(policy):
-            if not Path(file).is_file():
-                yield Problem(("policies", name, "path"), file, "there is no such file")
+        for place, part in leaves(policy, ("policies", name)):
+            if part.kind == "words" and (problem := no_list(Path(part.path))) is not None:
+                yield Problem((*place, "path"), part.path, problem)
+
+
+def no_list(path: Path) -> str | None:
+    """Why a file cannot be a list of words, as far as its first line tells; None if it may be."""
+    if not path.is_file():
+        return "there is no such file"
+    with readable(path), path.open(encoding="utf-8-sig", errors="replace") as lines:
+        first = lines.readline(LONGEST)
+    return None if is_random(first.rstrip("\n")) else f"its first line {NOT_RANDOM}"
 
 
 def unusable(policy: PolicySpec, path: KeyPath) -> Iterator[Problem]:
@@ -303,12 +312,19 @@ def unusable(policy: PolicySpec, path: KeyPath) -> Iterator[Problem]:
 
 def patterns_of(policy: PolicySpec, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
     """Each regular expression of a policy and of those that it unites, with its path of keys."""
-    if policy.kind in ("regex", "cover"):
-        for label, pattern in policy.patterns.items():
-            yield (*path, "patterns", label), pattern
-    elif policy.kind == "union":
-        for number, part in enumerate(policy.policies):
-            yield from patterns_of(part, (*path, "policies", number))
+    for place, part in leaves(policy, path):
+        if part.kind in ("regex", "cover"):
+            for label, pattern in part.patterns.items():
+                yield (*place, "patterns", label), pattern
+
+
+def leaves(policy: PolicySpec, path: KeyPath) -> Iterator[tuple[KeyPath, PolicySpec]]:
+    """A policy, or those that it unites, each with its path of keys."""
+    if policy.kind != "union":
+        yield path, policy
+        return
+    for number, part in enumerate(policy.policies):
+        yield from leaves(part, (*path, "policies", number))
 
 
 def shadows(params: Params) -> Iterator[Problem]:

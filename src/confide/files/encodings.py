@@ -24,17 +24,23 @@ OTHERWISE = (
     "; is all of it in another encoding? `encoding: cp1252` (Windows) or latin-1; "
     "`confide init --encoding cp1252`. If some lines are: mend these"
 )
+MARKED = "; the file begins with a mark of UTF-8: mend this line, and others like it"
 
 
 def codec_of(path: Path, named: Encoding | None = None) -> str:
     """The codec of a file. InputError if it cannot be read, or its mark says another encoding."""
-    with readable(path), open(path, "rb") as file:
-        start = file.read(3)
-    marked = next((codec for mark, codec in MARKS.items() if start.startswith(mark)), None)
+    marked = mark_of(path)
     if marked is not None and named is not None:
         message = f"begins with the byte order mark of {marked}: leave this out"
         raise InputError(message, file=path, key="encoding", value=named)
     return marked or named or "utf-8"
+
+
+def mark_of(path: Path) -> str | None:
+    """The codec that the byte order mark of a file names; None where there is none."""
+    with readable(path), open(path, "rb") as file:
+        start = file.read(3)
+    return next((codec for mark, codec in MARKS.items() if start.startswith(mark)), None)
 
 
 def byte_lines(source: Range, codec: str) -> Iterator[bytes]:
@@ -76,7 +82,9 @@ def decoded(line: bytes, codec: str, path: Path, number: int) -> str:
     try:
         text = line.decode(codec)
     except UnicodeDecodeError as error:
-        hint = OTHERWISE if codec == "utf-8" else ""
+        hint = ""
+        if codec == "utf-8":
+            hint = MARKED if mark_of(path) == codec else OTHERWISE
         message = f"not {codec.upper()} at byte {error.start} of the line{hint}"
         raise InputError(message, file=path, line=number) from None
     if codec in ENDS and "\0" in text:

@@ -30,6 +30,10 @@ NEXT = re.compile(rf"(\s*)({LETTER}+|\S)")
 TYPOGRAPHY = str.maketrans("’‘ʼ‐‑‒–—", "'''-----")
 RANDOM = re.compile(r"#\s*[0-9A-Za-z+/=]{22,}\s*")
 HOW = """{ echo "# $(openssl rand -hex 16)"; cat LIST; } > NEW"""
+NOT_RANDOM = (
+    "is not a random comment: certificates have the digest of the list, from which a short one "
+    f"could be guessed without it; write {HOW}"
+)
 LONGEST = 200  # characters of a phrase
 END = ""  # key of a node at which a phrase ends
 
@@ -45,18 +49,19 @@ def words(spec: WordsPolicySpec) -> Policy:
     return finder(tree, spec.label)
 
 
+def is_random(line: str) -> bool:
+    """Whether the first line of a list is a comment that nobody can guess."""
+    return RANDOM.fullmatch(line) is not None and len(set(line)) >= 8
+
+
 def read(path: Path) -> Iterator[str]:
     """The phrases of a list, stripped; blank lines are left out."""
     try:
         lines = read_bytes(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 at byte {error.start}", file=path) from None
-    if not lines or not RANDOM.fullmatch(lines[0]) or len(set(lines[0])) < 8:
-        message = (
-            "is not a random comment: certificates have the digest of the list, from which a short "
-            f"one could be guessed without it; write {HOW}"
-        )
-        raise InputError(message, file=path, line=1)
+    if not lines or not is_random(lines[0]):
+        raise InputError(NOT_RANDOM, file=path, line=1)
     has_phrase = False
     for number, line in enumerate(lines[1:], 2):
         if phrase := line.strip():
