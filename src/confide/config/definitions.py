@@ -282,17 +282,22 @@ def policies(params: Params) -> Iterator[Problem]:
                 yield Problem(("policies", name, "model"), policy.model, f"is of kind {fit.kind}")
         yield from unusable(policy, ("policies", name))
         for place, part in leaves(policy, ("policies", name)):
-            if part.kind == "words" and (problem := no_list(Path(part.path))) is not None:
-                yield Problem((*place, "path"), part.path, problem)
+            if part.kind == "words" and not Path(part.path).is_file():
+                yield Problem((*place, "path"), part.path, "there is no such file")
 
 
-def no_list(path: Path) -> str | None:
-    """Why a file cannot be a list of words, as far as its first line tells; None if it may be."""
-    if not path.is_file():
-        return "there is no such file"
+def lists(params: Params) -> Iterator[Problem]:
+    """Lists of words of which everybody could guess what they hold."""
+    for name, policy in params.policies.items():
+        for place, part in leaves(policy, ("policies", name)):
+            if part.kind == "words" and not is_random(first_line(Path(part.path))):
+                yield Problem((*place, "path"), part.path, f"its first line {NOT_RANDOM}")
+
+
+def first_line(path: Path) -> str:
+    """The first line of a file, as far as it may be a comment of a list."""
     with readable(path), path.open(encoding="utf-8-sig", errors="replace") as lines:
-        first = lines.readline(LONGEST)
-    return None if is_random(first.rstrip("\n")) else f"its first line {NOT_RANDOM}"
+        return lines.readline(LONGEST).rstrip("\n")
 
 
 def unusable(policy: PolicySpec, path: KeyPath) -> Iterator[Problem]:
