@@ -5,6 +5,7 @@ and rates are read.
 """
 
 import math
+import os
 from collections.abc import Mapping
 from contextlib import chdir
 from dataclasses import replace
@@ -122,7 +123,11 @@ def recommend(
             policies, prices = look(params, own, measured, wish, call)
             all_policies += policies
             options += prices
-        worth_lines = [*other_settings(stale, call), *worths(runs, measured)]
+        worth_lines = [
+            *changed_texts(params, runs, call),
+            *other_settings(stale, call),
+            *worths(runs, measured),
+        ]
         advice = advise(options, all_policies, wish)
         time_lines = [] if advice.best is None else time_of(params, runs, advice.best)
     say(*page(all_policies, advice, wish, worth_lines), *time_lines)
@@ -315,6 +320,26 @@ def other_settings(stale: list[Run], call: str) -> list[str]:
         f"{run.run} was made with other settings than params.yaml has, and does not count here: "
         f"`{call}` makes it again."
         for run in stale
+    ]
+    return [*lines, ""] if lines else []
+
+
+def changed_texts(params: Params, runs: list[Run], call: str) -> list[str]:
+    """A line for each file of text that is newer than what was measured of it, and an empty one;
+    none where there are none.
+    """
+    measured_at: dict[str, float] = {}
+    for run in runs:
+        corpus = params.corpora[params.datasets[run.row.dataset].corpus]
+        file = getattr(corpus, "path", None)
+        if file is not None and os.path.exists(file):
+            then = Path("data/work", run.redaction, "recall.json").stat().st_mtime
+            measured_at[file] = min(then, measured_at.get(file, math.inf))
+    lines = [
+        f"{file} is newer than what was measured of it: if it changed, what stands here is of the "
+        f"text before, and `{call}` makes everything again."
+        for file, then in measured_at.items()
+        if os.path.getmtime(file) > then
     ]
     return [*lines, ""] if lines else []
 
