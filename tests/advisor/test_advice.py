@@ -290,8 +290,9 @@ def test_what_is_hidden_with_its_neighbours_is_no_miss():
     traces = MEASURED._replace(gamma=0.37, not_hidden=0.0, label="id")
     reasons = advise([CRT], [traces], SECRET).reasons
     assert "hides the secrets that it finds worst, and 37% leave a trace" in reasons[0]
-    assert "0.00% are not hidden whole, the others leave a trace" in described(traces)
-    assert "hidden whole" not in described(traces._replace(not_hidden=0.37))
+    assert "it hides all of these whole, and some leave a trace" in described(traces)
+    for misses in (0.37, None):
+        assert "leave a trace" not in described(traces._replace(not_hidden=misses))
     misses = advise([CRT], [traces._replace(not_hidden=0.3)], SECRET).reasons
     assert "names misses 37%" in misses[0]
 
@@ -305,8 +306,10 @@ def test_why_nothing_is_bounded_is_said_with_what_helps():
     options[0] = options[0]._replace(caught=math.inf)
     found = advise(options, [MEASURED], SECRET)
     assert found.best is None
-    assert found.reasons[1] == f"nothing bounds what a model has seen: {reason}"
+    assert found.reasons[1] == f"crt, dpsgd: nothing is bounded, for {reason}"
     assert "`independent: true`" in found.reasons[2] and len(found.reasons) == 3
+    start = options[0]._replace(unbounded=("it starts from big, which has seen protected text",))
+    assert len(advise([start], [MEASURED], SECRET).reasons) == 2  # there it would not help
 
 
 def test_copies_of_a_record_stay_as_they_are():

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from confide.certify.claims import (
-    NEIGHBOURS,
     STABLE,
     TOKENS,
     Claim,
@@ -18,6 +17,7 @@ from confide.certify.claims import (
     headline,
 )
 from confide.certify.confidentiality import caught_only
+from confide.certify.facts import COPIES_KEPT, NEIGHBOURS, ONE_POINT
 from confide.certify.token_claims import token_claims
 from confide.dp.accounting.curves import gaussian_curve
 from confide.dp.accounting.price import epsilon, group, price, solve
@@ -137,6 +137,18 @@ def test_claims_of_reset_states() -> None:
         > found["group_caught"]["epsilon"]
     )
     assert "as_published" not in found
+
+
+@pytest.mark.parametrize("dedup", [True, False])
+def test_other_tokens_may_make_a_text_one_of_several_copies(dedup: bool) -> None:
+    """Then another record changes, too; and what stands in several points is a group."""
+    found = claims(RESET, dedup=dedup, labels=("id",))
+    single = ("secret_caught", "caught_replace_one_rdp", "caught_zero_out_pld", "bayesian")
+    for name in (*single, "bayesian_missing", "group_caught"):
+        assert (COPIES_KEPT in found[name]["condition"]) is dedup
+        assert (ONE_POINT in found[name]["condition"]) is (name != "group_caught")
+    assert found["group_caught"]["unit"].startswith("all occurrences of one secret that the corpus")
+    assert 'marks it as "id"' in found["group_caught"]["condition"]
 
 
 def test_gamma_counts_what_is_missed_as_unprotected() -> None:

@@ -136,9 +136,10 @@ def test_what_is_unknown_or_infinite_is_printed_as_such(base):
     assert values[4] == (
         "2 found in 3 files; there was nothing to look for in some; not made of other"
     )
-    planted = {"totals": {"hits": 0, "files": 3}, "secrets": {"marked": 0}}
+    planted = {"totals": {"hits": 0, "files": 3}, "secrets": {"marked_searched": 0}}
     assert list(numbers(one, {"crt": planted}).values())[4] == (
-        "0 found in 3 files; only planted secrets were looked for, as corpora mark none"
+        "0 found in 3 files; "
+        "only planted secrets were looked for, as corpora mark no other that could be"
     )
     estimated = [row | {"exposure_max_estimated_high": 99.0} for row in rows]
     assert numbers(estimated, {})["largest exposure, worst model"].startswith("99 bits")

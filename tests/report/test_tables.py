@@ -12,7 +12,7 @@ from scipy.stats import sem, t
 
 from confide.attacks.exposure.budget import Ranking
 from confide.attacks.exposure.exposure import judged
-from confide.certify.facts import AUTHOR, TOKENS, UNITS, UNITS_OF_ANY
+from confide.certify.facts import AUTHOR, PART_OF_AUTHOR, TOKENS, UNITS, UNITS_OF_ANY
 from confide.output.escaping import table_of
 from confide.report.figures.frame import Shown
 from confide.report.tables import table as tables
@@ -96,7 +96,7 @@ def test_markdown_shows_infinity_absence_spread_and_published_numbers(study, tab
 UNIT = [*UNITS_OF_ANY.values(), *UNITS["dialogues"].values(), *UNITS["documents"].values()]
 
 
-@pytest.mark.parametrize("unit", [*UNIT, AUTHOR, TOKENS])
+@pytest.mark.parametrize("unit", [*UNIT, AUTHOR, PART_OF_AUTHOR, TOKENS])
 def test_every_unit_is_said_in_plain_words(study, table, unit):
     line = f"What is protected: {unit}, that is "
     assert f"{line}a secret within it" not in (text := tables.markdown(study[1], table, [], [unit]))

@@ -17,7 +17,8 @@ from certified import (
     source_of,
 )
 
-from confide.certify.certificate import VALUES_BY_PLACE
+from confide.certify.certificate import VALUES_BY_PLACE, lineage, on_other_terms
+from confide.certify.facts import STABLE
 from confide.dp.accounting.price import epsilon
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
@@ -47,6 +48,14 @@ def run_of(releases, noise="system", **terms):
     ledger = ledger_of(releases)
     ledger.start("source/g0-s0", settings="0" * 64, code="abc", noise=noise)
     return closed(ledger, **terms)
+
+
+def run_of_authors(authors):
+    """The ledger of a run whose noise hides so many authors."""
+    ledger = ledger_of(METHODS["crt"])
+    data = run_of(METHODS["crt"]).events("data")[0]
+    ledger.data(data["terms"], pools=data["pools"], authors=authors, states=0)
+    return ledger
 
 
 def test_a_start_on_the_same_terms_is_added_up(tmp_path):
@@ -111,6 +120,40 @@ def test_a_start_on_pools_of_other_sizes_leaves_nothing_to_claim(tmp_path):
     start.end(weights="e" * 64)
     value, _ = descended(tmp_path, start)
     assert "sizes of pools" in value["unaccounted"][0]
+
+
+def test_a_start_that_hid_other_authors_leaves_nothing_to_claim(tmp_path):
+    start = ledger_of(METHODS["crt"])
+    start.start("source/g0-s0", settings="0" * 64, code="abc", noise="system")
+    data = run_of(METHODS["crt"]).events("data")[0]
+    for authors, differs in (({"private": 5}, True), (None, False)):
+        start = ledger_of(METHODS["crt"])
+        start.start("source/g0-s0", settings="0" * 64, code="abc", noise="system")
+        start.data(data["terms"], pools=data["pools"], authors=authors, states=0)
+        reasons = on_other_terms(start, run_of_authors({"private": 8}))
+        assert ("numbers of authors" in "".join(reasons)) is differs
+
+
+def test_public_text_after_protected_text_stays_in_the_price(tmp_path):
+    """Its own updates read nothing protected, and its weights did."""
+    first = run_of(METHODS["crt"])
+    second = ledger_of(METHODS["nonprivate"])
+    second.init("first", public=False, ledger=first.dump())
+    closed(second, public=True, corpus="b" * 64)
+    ledger = Ledger()
+    ledger.init("second", public=False, ledger=second.dump())
+    given = lineage(ledger, tmp_path, [first, second])
+    assert [one.head for one in given[:-1]] == [first.head, second.head]
+
+
+@pytest.mark.parametrize("start", ["dpsgd", "crt_unredacted"])
+def test_what_noised_updates_read_redacted_must_not_hang_on_the_secret(tmp_path, start):
+    """The start read the text itself, so that a caught secret has a price; but the run's own
+    updates are in it only if masking the secret changes nothing else that policies find.
+    """
+    _, claims = descended(tmp_path, run_of(METHODS[start]))
+    assert claims["secret_caught"]["epsilon"] not in (0, "inf")
+    assert STABLE in claims["secret_caught"]["condition"]
 
 
 def test_a_start_whose_ledger_does_not_say_what_it_read_leaves_nothing_to_claim(tmp_path):

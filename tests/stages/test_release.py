@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from confide.certify.rounding import HIGH, count_up, rate_up
 from confide.cli import main
-from confide.commands.release import RELEASED, own_objections, release, unknown_since
+from confide.commands.release import RELEASED, own_objections, paths_told, release, unknown_since
 from confide.commands.verify import verify
 from confide.dp.accounting.bounds import clopper_pearson
 from confide.dp.ledger import Ledger
@@ -351,7 +351,7 @@ AGAINST = {
         "files.model.sha256: is about other bytes than were certified",
     ),
     "nothing marked": (
-        lambda study, project: scanned_otherwise(study, secrets={"marked": 0}),
+        lambda study, project: scanned_otherwise(study, secrets={"marked_searched": 0}),
         "scan.json: only planted secrets were looked for",
     ),
     "nothing looked for": (
@@ -371,6 +371,8 @@ def test_it_says_which_paths_others_will_read(study, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "for all to read: clients: /home/anna/merger.txt\n" in said
     assert "/home/anna/merger.txt" in (tmp_path / "again/ledger.jsonl").read_text()
+    own = [{"source": source} for source in ("clients: merger.txt", "clients", "words: service")]
+    assert paths_told({"reads": own}) == ["clients: merger.txt"]
 
 
 @pytest.mark.parametrize("name", AGAINST)

@@ -98,6 +98,18 @@ def test_a_clean_study(study):
     assert study["output"].read_bytes() == first
 
 
+def test_of_what_a_corpus_marks_it_is_counted_what_is_looked_for(study):
+    """What is too short, or stands in public text, is not."""
+    scan(ScanSpec(), **study)
+    counts = json.loads(study["output"].read_bytes())["secrets"]
+    assert (counts["marked"], counts["marked_searched"]) == (4, 2)
+    row = {"key": "a", "text": "PIN 4711", "gold": [[4, 8, "pin", 1.0]]}
+    write_jsonl(study["points"][0], [row])
+    scan(ScanSpec(), **study)
+    counts = json.loads(study["output"].read_bytes())["secrets"]
+    assert (counts["marked"], counts["marked_searched"], counts["searched"]) == (1, 0, 3)
+
+
 def test_a_corpus_that_marks_nothing_is_not_called_searched(study):
     rows = [{"key": "a", "text": f"My ID is: {CANARY}", "gold": [[10, 16, "canary", 1.0]]}]
     write_jsonl(study["points"][0], rows)

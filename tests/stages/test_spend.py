@@ -5,10 +5,11 @@ refused.
 import hashlib
 import json
 import math
+from dataclasses import replace
 from itertools import count
 
 import pytest
-from certified import ASKED, DELTA, METHODS, append, certificate, closed, ledger_of
+from certified import ASKED, DELTA, METHODS, RECIPE, append, certificate, closed, ledger_of
 
 from confide.certify.certificate import sealed
 from confide.certify.texts import certificate_of_texts
@@ -24,8 +25,8 @@ STATES = count(10**7)  # of the noise: no two trainings here draw the same
 UPDATES = 60
 
 
-def ran(source=None, *, public=False, chunks=None, tokenizer=None):
-    """A ledger of DP-SGD, warm-started from another one if `source` is its text."""
+def ran(source=None, *, public=False, chunks=None, tokenizer=None, method="dpsgd", unit="point"):
+    """A ledger of a method, warm-started from another one if `source` is its text."""
     ledger = Ledger()
     if tokenizer is not None:
         digest = hashlib.sha256(tokenizer).hexdigest()
@@ -35,8 +36,9 @@ def ran(source=None, *, public=False, chunks=None, tokenizer=None):
     if chunks is not None:
         ledger.packed(tokens=chunks, most=3, views="original")
     for epoch in range(1, 4):
-        for release in METHODS["dpsgd"]:
-            append(ledger, release, next(STATES))
+        for release in METHODS[method]:
+            step = replace(release.step, unit=unit if release.noisy else "point")
+            append(ledger, replace(release, step=step), next(STATES))
         ledger.epoch(epoch)
     return ledger
 
@@ -54,16 +56,18 @@ def read_openly(corpus, start=None):
 def model(tmp_path):
     """Certifies a run in a folder of its own and returns that folder."""
 
-    def make(name, start=None, before=(), public_start=False, **given):
+    def make(
+        name, start=None, before=(), public_start=False, method="dpsgd", unit="point", **given
+    ):
         folder = tmp_path / "models" / name
         folder.mkdir(parents=True)
         starts = []
         for number, ledger in enumerate([*before, *([] if start is None else [start])]):
             starts.append(folder / f"start{number}.jsonl")
             starts[-1].write_text(ledger)
-        given = ASKED["dpsgd"] | {"noise_seed": None, "run": f"{name}/g0-s0"} | given
+        given = ASKED[method] | {"noise_seed": None, "run": f"{name}/g0-s0"} | given
         read = {"chunks": given.get("pack"), "tokenizer": given.get("tokenizer")}
-        ledger = ran(start, public=public_start, **read)
+        ledger = ran(start, public=public_start, method=method, unit=unit, **read)
         certificate(folder, [], ledger=ledger, start_ledgers=starts, **given)
         return folder
 
@@ -157,6 +161,24 @@ def test_texts_below_a_folder_are_counted_with_their_model_or_refused(tmp_path, 
     (folder.parent / "t.jsonl").write_text("{}\n")
     with pytest.raises(InputError, match=r"t.jsonl: texts cost what their model costs"):
         spend([folder.parent / "t.jsonl"])
+
+
+def test_private_points_of_an_author_are_points_of_that_author(tmp_path, model):
+    """Replaced they are one author replaced; added they are another text of somebody who stays."""
+    whole = model("a", unit="author")
+    part = model("b", unit="author", method="crt", recipe=RECIPE)
+    spend([whole, part], json=tmp_path / "spent.json")
+    found = read_json(tmp_path / "spent.json")["totals"]
+    runs = {(one["claim"], one["unit"]): one["runs"] for one in found}
+    both = ["a/g0-s0", "b/g0-s0"]
+    private = "all private points of one author"
+    assert runs["record_replace_one_pld", private] == both
+    assert runs["record_add_or_remove_pld", private] == ["b/g0-s0"]
+    assert runs["record_add_or_remove_pld", "one author: all points of a person"] == ["a/g0-s0"]
+    (together,) = [one for one in found if one["runs"] == both and "record" in one["claim"]]
+    assert together["epsilon"] > 1.3 * epsilon(
+        [noised(count=UPDATES, view="original", pool="all", unit="author")], DELTA
+    )
 
 
 def test_without_its_ledger_a_certificate_is_taken_at_its_word_and_added(tmp_path, model, capsys):

@@ -3,6 +3,7 @@ that was altered verifies.
 """
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,7 @@ def stopped(batch: Any) -> Any:
 
 
 def test_what_was_stopped_goes_on_to_the_same_texts(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = made(project, "whole.jsonl", count=50)
     with monkeypatch.context() as patched:
@@ -129,6 +130,8 @@ def test_what_was_stopped_goes_on_to_the_same_texts(
         with pytest.raises(KeyboardInterrupt):
             made(project, count=50)
     assert not (project / "texts.jsonl").exists()
+    said = capsys.readouterr().err
+    assert re.search(r"stopped at [1-9]\d? of 50 texts: the same command goes on from here", said)
     begun = project / ".texts.jsonl.begun"
     begun.write_bytes(begun.read_bytes() + b'{"part": 0, "texts": ["half a li')  # torn by the kill
     assert made(project, count=50) == whole

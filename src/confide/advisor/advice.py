@@ -30,6 +30,7 @@ TRACES = (
     "a trace, as where it takes them and the words beside for one; take patterns or lists that "
     "find a secret alone (docs/confidentiality.md)"
 )
+FROM_PROTECTED = "is made from protected text"
 DECLARE = (
     "a list that is made from no text of this corpus is declared `independent: true`, a model "
     "`public: true` (docs/confidentiality.md)"
@@ -263,9 +264,15 @@ def obstacles(options: Sequence[Option]) -> list[str]:
     lines = [
         f"{', '.join(dict.fromkeys(methods))}: {problem}" for problem, methods in hindered.items()
     ]
-    unbounded = {reason: None for option in options for reason in option.unbounded}
-    if unbounded:
-        lines += [f"nothing bounds what a model has seen: {reason}" for reason in unbounded]
+    unbounded: dict[str, list[str]] = {}
+    for option in options:
+        for reason in option.unbounded:
+            unbounded.setdefault(reason, []).append(option.method)
+    lines += [
+        f"{', '.join(dict.fromkeys(methods))}: nothing is bounded, for {reason}"
+        for reason, methods in unbounded.items()
+    ]
+    if any(FROM_PROTECTED in reason for reason in unbounded):
         lines.append(DECLARE)
     if any("author of every training point" in problem for problem in hindered):
         remedy = "plant none in a dataset whose authors are to be protected"

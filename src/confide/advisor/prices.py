@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from confide.advisor.advice import Option, Wish
+from confide.advisor.advice import FROM_PROTECTED, Option, Wish
 from confide.certify.certificate import facts_of
 from confide.certify.claims import bayesian_epsilon, spent, spent_on_secret
 from confide.certify.facts import Facts
@@ -122,7 +122,7 @@ def unbounded(spec: TrainSpec, neighbours: dict[str, Any]) -> Iterator[str]:
     """Why the updates would not bound what the model has seen, as the certificate would say it."""
     for source in spec.reads:
         if not source.public:
-            yield f"the {source.stage} {source.source} is made from protected text"
+            yield f"the {source.stage} {source.source} {FROM_PROTECTED}"
     if spec.init is not None and not spec.init_public:
         yield f"it starts from {spec.init}, which has seen protected text"
     if neighbours["misaligned"]:

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from itertools import dropwhile
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +63,8 @@ COUNTED = (
 )
 OF_REVIEW = ("reviewed", "review_counts", "review_labels")  # where a person marked what was missed
 FLOATS = (
-    "pseudo-random numbers stand for randomness (AES-CTR on the CPU, Philox on a GPU; of dropout "
-    "torch's generator), floats for real numbers"
+    "pseudo-random numbers stand for randomness (AES-CTR on the CPU, Philox on a GPU; dropout "
+    "draws from torch's generator), floats for real numbers"
 )
 ASSUMPTIONS = (
     "the attacker sees the released model and every update, but neither the noise "
@@ -73,6 +73,8 @@ ASSUMPTIONS = (
     "neighbours have the same splits, the same planted canaries, and the same texts that a reader "
     "leaves out, which hang on names, on the places of lines and, where a reader counts texts, on "
     "how many there are",
+    "in a secret's neighbour <MASK> stands in its place, but where conditions speak of what takes "
+    "its place or of tokens",
     "policies, hyper-parameters and what is listed under public_constants do not depend "
     "on the protected text",
     "what is listed as public under reads and warm_start was made from no protected text, "
@@ -86,8 +88,8 @@ ON_INTEGERS = (
     "sums and noise are exact, of integers"
 )
 IN_BFLOAT16 = (
-    "what a unit gives in bfloat16 depends on the others of its batch by so little that no epsilon "
-    "counts it (up to 0.05 of the clipping norm was measured)"
+    "in bfloat16 taking one unit away moves the sum of the others, too: by up to 0.05 of the "
+    "clipping norm where that was measured, which no epsilon counts"
 )
 ROUNDED = (
     "bounds of what the policy misses are public: rounded up to a grid, "
@@ -412,8 +414,14 @@ def lineage(ran: Ledger, path: Path, ledgers: list[Ledger]) -> list[Ledger]:
     These are any number of warm starts from protected text, and the run itself. Starts before them
     that saw public text alone are left out. Errors are those of `ancestry`.
     """
+    return past(ran, path, ledgers)[1]
+
+
+def past(ran: Ledger, path: Path, ledgers: list[Ledger]) -> tuple[list[Ledger], list[Ledger]]:
+    """What the weights have been through: the public starts, which cost nothing, and the rest."""
     *starts, _ = ancestry(ran, path, ledgers)
-    return [*dropwhile(saw_public_text, starts), ran]
+    public = list(takewhile(saw_public_text, starts))
+    return public, [*starts[len(public) :], ran]
 
 
 def ancestry(ran: Ledger, path: Path, ledgers: list[Ledger]) -> list[Ledger]:

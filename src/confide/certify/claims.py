@@ -15,8 +15,6 @@ from confide.certify.facts import (
     COPIES_KEPT,
     IN_ITS_POOL,
     NAMED,
-    NEIGHBOURS,
-    NOWHERE_ELSE,
     STABLE,
     TOKENS,
     Facts,
@@ -181,7 +179,9 @@ def secret_claims(facts: Facts) -> Iterator[Claim]:
     missed = spent_on_secret(facts, price.missed)(facts.delta)
     untouched = [STABLE, *facts.marks]
     # where the original text is read, a copy whose mark changes is another record that changes
-    also = [NEIGHBOURS] if price.by_token else untouched if price.screened else facts.marks
+    also = untouched if price.screened else facts.marks
+    if price.by_token:
+        also = facts.neighbours
     if_caught = [facts.sampled, *facts.lengths, *facts.hidden_too, *also]
     if price.caught == []:
         shifted = facts.packing is not None and "original" in facts.packing.views
@@ -295,7 +295,7 @@ def bayesian_claim(
     delta2: None where the claim is conditional on the conservative policy, so that it needs none.
     """
     conditions = facts.conservative_condition if delta2 is None else []
-    conditions += [NEIGHBOURS] if facts.price.by_token else [STABLE, *facts.marks]
+    conditions += facts.neighbours if facts.price.by_token else [STABLE, *facts.marks]
     conditions += [facts.sampled, *facts.lengths, *facts.hidden_too]
     if not (facts.price.by_token or facts.price.caught_alone):
         conditions += facts.copies_found
@@ -336,10 +336,10 @@ def group_claims(facts: Facts) -> Iterator[Claim]:
         way = "an exact update read it"
         if missed is not None:
             epsilon, way = group(missed, facts.delta, size)
-        marks = [NOWHERE_ELSE, *facts.cut]
+        marks = [facts.nowhere_else, *facts.cut]
         whose = f"one secret that the corpus marks{facts.marked_as}"
         if name == "group_after_dedup":
-            marks = [NOWHERE_ELSE, *facts.marks, *facts.copies_found]
+            marks = [facts.nowhere_else, *facts.marks, *facts.copies_found]
         yield claim(
             facts,
             name,

@@ -53,16 +53,17 @@ TOO_FEW = (
 ALL_MISSED = "unknown: of a label it missed all that were tested, or there was none to test"
 LENGTHS = (
     "what takes its place has as many tokens in each text that training reads, as it is or with "
-    "masks, public numbers, and the same domain: "
+    "masks, public numbers, and the same domain, and the tokens beside it stay as they are: "
     "anything else shifts all chunks behind it (epsilon = infinity)"
 )
-HIDDEN_TOO = "pi hides all of what takes its place as well"
+HIDDEN_TOO = "pi hides all of what takes its place as well, and finds nothing else than before"
 TINY = "so little noise bounds nothing"
 TOKENS = "one secret's tokens, their number public"
 NEIGHBOURS = (
     "neighbours differ only in tokens that the policy marks in both, "
     "not in marks, other tokens or the cut into points"
 )
+ONE_POINT = "these tokens lie in one point"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +200,18 @@ class Facts:
         deduplication points like any other, and the cut.
         """
         return [*([MARKS_KEPT] if self.dedup else []), *self.cut]
+
+    @property
+    def neighbours(self) -> list[str]:
+        """The conditions on a point whose private tokens are others. A text that becomes one of
+        several copies, or is no longer one, changes which of them are masked.
+        """
+        return [NEIGHBOURS, ONE_POINT, *([COPIES_KEPT] if self.dedup else [])]
+
+    @property
+    def nowhere_else(self) -> str:
+        """The condition on where a secret stands that is counted in several texts."""
+        return f"{NOWHERE_ELSE}{self.marked_as}"
 
     @property
     def copies_found(self) -> list[str]:

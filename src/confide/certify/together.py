@@ -11,12 +11,12 @@ updates, epsilons and deltas are added instead (basic composition: Dwork and Rot
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confide.certify.facts import TOKENS
+from confide.certify.facts import AUTHOR, PART_OF_AUTHOR, TOKENS
 from confide.dp.accounting.curves import Relation
 from confide.dp.accounting.price import agree, epsilon, or_infinity, price, units_hidden
 from confide.dp.ledger import Ledger, noise_drawn_twice
@@ -24,9 +24,10 @@ from confide.errors import InputError
 from confide.types import AnyRelease
 
 SECRET = "secret_missed"
+REPLACED = "record_replace_one_pld"
 # those that add up: what they are about, and the relation
 CLAIMS: dict[str, tuple[str, Relation]] = {
-    "record_replace_one_pld": ("one record replaced", "replace_one"),
+    REPLACED: ("one record replaced", "replace_one"),
     "record_add_or_remove_pld": ("one record added or removed", "add_or_remove"),
     SECRET: ("one secret that the policy misses, masked", "replace_one"),
 }
@@ -153,7 +154,7 @@ def distinct(models: Sequence[Model]) -> tuple[list[Model], list[tuple[Model, Mo
     """
 
     def place(model: Model) -> tuple[bool, float, float]:
-        claim = model.stated("record_replace_one_pld")
+        claim = model.stated(REPLACED)
         return model.history is None, -claim.epsilon, -claim.delta
 
     by_head: dict[str, Model] = {}
@@ -176,17 +177,46 @@ def groups_of(models: Sequence[Model]) -> list[Group]:
     for corpora, known in parts or [(frozenset(), [])]:
         names = sorted(value for kind, value in corpora if kind == "name")
         candidates = [model for model in models if model in known or model in unknown]
-        of_records: dict[tuple[str, str], list[Model]] = {}
-        of_secrets: dict[str, list[Model]] = {}
-        for model in candidates:
-            of_records.setdefault((model.unit, model.head if model.alone else ""), []).append(model)
-            of_secrets.setdefault(model.where, []).append(model)
-        some = [(members[0].unit, members, RECORDS) for members in of_records.values()]
-        some += [(narrowest(members), members, (SECRET,)) for members in of_secrets.values()]
+        some = list(record_groups(candidates))
+        of_secrets = alike(candidates, lambda model: model.where)
+        some += [(narrowest(members), members, (SECRET,)) for members in of_secrets]
         for unit, members, claims in some:
             assumed = [model for model in members if model in unknown]
             groups.append(Group(unit, names, members, assumed, claims))
     return groups
+
+
+def record_groups(
+    models: Sequence[Model],
+) -> Iterator[tuple[str, list[Model], tuple[str, ...]]]:
+    """A record, the models that have it, and which claims about it add up.
+
+    Whoever replaces all private points of an author replaces an author; who adds or removes them
+    changes one whose other points stay, which is no author more or less.
+    """
+
+    def whole(model: Model) -> tuple[str, str]:
+        unit = model.unit.replace(PART_OF_AUTHOR, AUTHOR)
+        return unit, model.head if model.alone else ""
+
+    for members in alike(models, whole):
+        by_unit = alike(members, lambda model: model.unit)
+        if len(by_unit) == 1:
+            yield members[0].unit, members, RECORDS
+            continue
+        part = next(model.unit for model in members if PART_OF_AUTHOR in model.unit)
+        yield part, members, (REPLACED,)
+        for some in by_unit:
+            others = tuple(name for name in RECORDS if name != REPLACED)
+            yield some[0].unit, some, others
+
+
+def alike(models: Sequence[Model], key: Callable[[Model], Hashable]) -> list[list[Model]]:
+    """Models with the same key, in order of the first of each."""
+    groups: dict[Hashable, list[Model]] = {}
+    for model in models:
+        groups.setdefault(key(model), []).append(model)
+    return list(groups.values())
 
 
 def narrowest(models: Sequence[Model]) -> str:
@@ -206,7 +236,8 @@ def narrowest(models: Sequence[Model]) -> str:
     if len(shortest) < 2:
         return by_size[0].secret
     lengths = [f"{model.most_tokens} tokens of {model.run}" for model in shortest.values()]
-    return SHORT.sub(f" of fewer than {' and '.join(lengths)}", by_size[0].secret)
+    words = f" of fewer than {' and '.join(lengths)}"
+    return SHORT.sub(lambda _: words, by_size[0].secret)
 
 
 def related(models: Sequence[Model]) -> list[tuple[frozenset[tuple[str, str]], list[Model]]]:

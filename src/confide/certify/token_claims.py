@@ -11,7 +11,7 @@ point, as everywhere else. What the first paper prints stands beside.
 from collections.abc import Iterator, Sequence
 
 from confide.certify.claims import BUT_FOR_MISSES, Claim, claim, conversion_of
-from confide.certify.facts import NEIGHBOURS, NOWHERE_ELSE, STABLE, TOKENS, Facts
+from confide.certify.facts import ONE_POINT, STABLE, TOKENS, Facts
 from confide.dp.accounting.curves import Relation
 from confide.dp.accounting.price import agree, epsilon, group
 from confide.types import Release
@@ -59,7 +59,7 @@ def caught_claims(facts: Facts) -> Iterator[Claim]:
         what = "Privacy of a caught secret's tokens"
         left_out = f"Privacy of all private tokens of {facts.one_point}, left out of every sum"
         changes["zero_out"] = (all_of_a_point, left_out)
-        conditions.append(NEIGHBOURS)
+        conditions += facts.neighbours
     else:
         conditions += [STABLE, *facts.marks]
     changes["replace_one"] = (facts.secret, f"{what}, replaced")
@@ -99,9 +99,10 @@ def caught_claims(facts: Facts) -> Iterator[Claim]:
         yield claim(
             facts,
             "group_caught",
-            unit=f"all occurrences of {facts.secret}",
+            unit=f"all occurrences of one secret that the corpus marks{facts.marked_as} "
+            f"({size} {of})",
             epsilon=value,
-            conditions=[*conditions, NOWHERE_ELSE],
+            conditions=[*(one for one in conditions if one != ONE_POINT), facts.nowhere_else],
             says=f"Confidentiality of a caught secret that stands in {size} {of}",
             conversion=way,
         )

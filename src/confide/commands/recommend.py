@@ -475,8 +475,8 @@ def described(policies: Policies) -> str:
         f"{policies.secrets:,} of all labels tested), "
         f"with 95 % confidence at most {at_most(policies.gamma_upper)} of any"
     )
-    if policies.not_hidden is not None and policies.not_hidden < policies.gamma:
-        misses += f"; {policies.not_hidden:.2%} are not hidden whole, the others leave a trace"
+    if policies.not_hidden == 0 and policies.gamma > 0:
+        misses += "; it hides all of these whole, and some leave a trace"
     public = (
         f"; at most {at_most(policies.delta2_upper)} show in points read without noise"
         if policies.private < policies.points

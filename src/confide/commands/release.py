@@ -57,8 +57,8 @@ RELEASED = {
 TEXTS = "texts.jsonl"  # what the model was trained on, where that is asked for
 MISSED = "of the secrets that are marked the policy misses some: the texts show these"
 TRACES = (
-    "the policy hides all secrets that are marked, and some leave a trace: without them it would "
-    "hide other words as well, or fewer"
+    "the policy hides all secrets that are marked, and some leave a trace: with a mask in a "
+    "secret's place it would hide other words, or fewer"
 )
 MAY_MISS = "nobody knows that the policy misses no secret: the texts show what it misses"
 # which values those are, a public hash of them decides

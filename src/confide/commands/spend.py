@@ -11,7 +11,7 @@ from os.path import isfile
 from pathlib import Path
 from typing import Any
 
-from confide.certify.certificate import ancestry, lineage, saw_public_text
+from confide.certify.certificate import past, saw_public_text
 from confide.certify.together import (
     ADDED,
     CLAIMS,
@@ -193,7 +193,7 @@ def model_of(path: Path) -> Model:
         claims=claims,
         history=history,
         corpora=corpora_of(certified["asked"], history or ()),
-        read_openly=corpora_of({}, starts),
+        read_openly=frozenset(pair for pair in corpora_of({}, starts) if pair[0] == "digest"),
         alone="tokens_of_a_chunk" in certified["public_constants"],
         note=certified["release_note"],
         vocabulary=" ".join(file["sha256"] for file in sealed["files"].get("tokenizer", [])),
@@ -229,9 +229,7 @@ def history_of(places: dict[str, list[Path]]) -> tuple[tuple[Ledger, ...], list[
     place = places["ledger"][0]
     ran = Ledger.from_file(place)
     given = [Ledger.from_file(start) for start in places["start_ledgers"]]
-    history = lineage(ran, place, given)
-    costly = {ledger.head for ledger in history}
-    public = [ledger for ledger in ancestry(ran, place, given) if ledger.head not in costly]
+    public, history = past(ran, place, given)
     return tuple(history), public
 
 

@@ -190,11 +190,12 @@ def check_beside(certificate: Path, files: dict[str, list[Path]]) -> None:
     """InputError for a file beside a certificate that has the name of one that was checked
     elsewhere, and is another: whoever opens this folder would take it for the certified one.
     """
-    everything = [path for paths in files.values() for path in paths]
-    for path in everything:
+    everything = {path.resolve(): path for paths in files.values() for path in paths}
+    for path in everything.values():
         beside = certificate.parent / path.name
-        elsewhere = not lies_in(path, certificate.parent)
-        if elsewhere and isfile(beside) and sha256(beside) != sha256(path):
+        if lies_in(path, certificate.parent) or beside.resolve() in everything:
+            continue
+        if isfile(beside) and sha256(beside) != sha256(path):
             message = f"is another file than the certified one, which is {path}: remove it"
             raise InputError(message, file=beside)
 

@@ -36,12 +36,12 @@ def long_enough(labels: dict[str, str], min_length: int) -> dict[int, str]:
     return {index: text for index, text in enumerate(labels) if length(text) >= min_length}
 
 
-def marked(labels: dict[str, str], canaries: list[Path]) -> int:
-    """How many of these secrets are the corpus's own: nobody planted them."""
+def marked(labels: dict[str, str], canaries: list[Path]) -> set[str]:
+    """Those of these secrets that are the corpus's own: nobody planted them."""
     own = set(labels)
     for path in canaries:
         own -= {text for text, _ in planted(read_json(path), "")}
-    return len(own)
+    return own
 
 
 def gold(points: Path) -> Iterator[tuple[str, str]]:

@@ -196,8 +196,8 @@ def take_scan(
     rows = scanned["files"]
     if scanned.get("warning"):  # which counts secrets, and these reasons are shown to others
         collected.against.append(f"{called}: no secret was looked for")
-    elif (scanned.get("secrets") or {}).get("marked") == 0:
-        why = "only planted secrets were looked for, as corpora mark none"
+    elif (scanned.get("secrets") or {}).get("marked_searched") == 0:
+        why = "only planted secrets were looked for, as corpora mark no other that could be"
         collected.against.append(f"{called}: {why}")
     if not isinstance(rows, list) or not all(
         isinstance(row, dict) and isinstance(row.get("path"), str) for row in rows

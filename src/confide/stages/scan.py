@@ -82,14 +82,17 @@ def scan(
             )
             rows.append(row)
             bar.update(size)
+    own = marked(labels, canaries)
+    looked_for = [index for index in wanted if index not in known]
     counts = {
         "secrets": len(labels),
-        "marked": marked(labels, canaries),
+        "marked": len(own),
+        "marked_searched": sum(wanted[index] in own for index in looked_for),
         "too_short": len(labels) - len(wanted),
         "public": len(known),
-        "searched": len(wanted) - len(known),
+        "searched": len(looked_for),
         "patterns": searcher.patterns,
-        "labels": Counter(label_of[index] for index in wanted if index not in known),
+        "labels": Counter(label_of[index] for index in looked_for),
     }
     warning = vacuous(counts) if points and not counts["searched"] else None
     if warning:

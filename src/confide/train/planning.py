@@ -55,22 +55,18 @@ class Sizes:
         how many points there are, on a person whose noise hides all of them. Nobody needs to know.
         """
         steps = {step for epoch in epochs for step in epoch}
-        of_points = {step.pool for step in steps if not self.draws_authors(step)}
+        of_points = {step.pool for step in steps if step.unit == "point"}
         pools = {name: size for name, size in self.pools.items() if name in of_points}
         if self.authors is None:
             return replace(self, pools=pools)
-        of_authors = {step.pool for step in steps if self.draws_authors(step)}
+        of_authors = {step.pool for step in steps if step.unit == "author"}
         authors = {name: size for name, size in self.authors.items() if name in of_authors}
         return replace(self, pools=pools, authors=authors)
 
-    def draws_authors(self, step: Step) -> bool:
-        """Whether a batch is of authors."""
-        return step.noisy and step.unit == "author" and self.authors is not None
-
     def units(self, step: Step) -> int:
         """How many units, points or authors, a noisy step draws its batch from."""
-        counts = self.authors if self.draws_authors(step) else self.pools
-        return (counts or {})[step.pool]
+        counts = self.pools if step.unit == "point" else self.authors or {}
+        return counts[step.pool]
 
 
 def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:

@@ -225,7 +225,7 @@ class Price:
     conditional: bool
     # tokens were told apart: what is protected is a secret's tokens, not their number or place
     by_token: bool = False
-    # exact updates read redacted text, so that what the policy finds must not depend on the secret
+    # updates read redacted text, so that what the policy finds must not depend on the secret
     screened: bool = False
     # noised updates of training that nothing bounds, as the paper counts them
     published: tuple[Release, ...] = ()
@@ -274,7 +274,7 @@ def price(releases: Sequence[AnyRelease]) -> Price:
         caught=None if closed else [release for release in noisy if reads_original(release)],
         conditional=any(release.step.pool in ("public", "private") for release in updates),
         by_token=any(map(tells_apart, ran)),
-        screened=any(release.step.view == "redacted" for release in exposing),
+        screened=any(release.step.view == "redacted" for release in updates),
         published=tuple(
             release for release in updates if release.noisy and as_published(release.step)
         ),

@@ -295,6 +295,8 @@ def contributions(result: Result) -> str | None:
         return None
     if opening.WHOLE_PERSON in held:
         return "All text of a person is one contribution, if it carries one name"
+    if opening.of_part(held):
+        return "All private text of a person is one contribution, if it carries one name"
     words = (
         "No: somebody who wrote several is protected less, and no number here is about a whole "
         "person"

@@ -20,6 +20,7 @@ from confide.certify.facts import (
     NEIGHBOURS,
     NOWHERE_ELSE,
     ONE_ALONE,
+    ONE_POINT,
     POISSON,
     POISSON_AUTHORS,
     STABLE,
@@ -32,10 +33,13 @@ CONDITIONS = {
     STABLE: "the policy hides all of the secret, and finds the same around it when it is masked",
     LENGTHS: (
         "what stands in its place is of the same domain and as long, in tokens of the model, both "
-        "as it is and once the policy has masked it, and how long is no secret: of anything else "
-        "nothing is guaranteed"
+        "as it is and once the policy has masked it, how long is no secret, and what stands beside "
+        "is read as before: of anything else nothing is guaranteed"
     ),
-    HIDDEN_TOO: "the policy hides all of what stands in its place, too",
+    HIDDEN_TOO: (
+        "the policy hides all of what stands in its place, too, and finds nothing else than before"
+    ),
+    ONE_POINT: "these words stand in one place",
     COPIES_FOUND: "in a text that stands several times a policy finds something",
     CUT_KEPT: "the text is cut into pieces at the same places when the secret is masked",
     NOWHERE_ELSE: "the secret stands in no other place than those that the corpus marks",
@@ -84,6 +88,8 @@ ASSUMED = dict(
             "exact ones",
             "where one text is another, or not there, all others stay where they are, for training "
             "or for tests, and what is planted stays the same",
+            "where a secret is hidden, a mask stands in its place, but where a condition speaks of "
+            "other words there",
             "the policies, the settings of training and what the certificate lists as public "
             "constants were chosen without a look at the protected text",
             "what the certificate lists as public, of what the model was made from, was made from "
@@ -92,8 +98,8 @@ ASSUMED = dict(
             "one; a second way of counting does not need this",
             "the random numbers of a computer are as good as chance, and what a single text adds "
             "to a step depends on that text and the model alone; sums and noise are exact",
-            "what a text adds to a step hangs on the other texts of that step, by so little that "
-            "no number here counts it",
+            "where one text is not there, what the others add to a step moves a little, too, which "
+            "no number here counts",
             "the limits on what the policy misses are no secret: they are rounded, and one secret "
             "moves them only where it crosses a step",
         ),

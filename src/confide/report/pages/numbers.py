@@ -72,6 +72,6 @@ def search_outcome(searches: Searches) -> str:
     words = f"{hits} found in {files:,} files"
     if any(search.get("warning") for search in scans):
         words += "; there was nothing to look for in some"
-    elif any((search.get("secrets") or {}).get("marked") == 0 for search in scans):
-        words += "; only planted secrets were looked for, as corpora mark none"
+    elif any((search.get("secrets") or {}).get("marked_searched") == 0 for search in scans):
+        words += "; only planted secrets were looked for, as corpora mark no other that could be"
     return f"{words}; not made of {', '.join(missing)}" if missing else words

@@ -125,6 +125,11 @@ def unit_of(certified: Json) -> str:
     return everyday(unit)
 
 
+def of_part(unit: str) -> bool:
+    """Whether a unit is what is private of an author, whose other text is read as it is."""
+    return PART_OF_AUTHOR in unit
+
+
 def whole(certified: Json) -> str:
     """The unit without its number, and without the condition that it is read with noise alone."""
     words = unit_of(certified).split(READ_WITH_NOISE)[0]
@@ -144,7 +149,7 @@ def protected(certified: Json, claim: Json | None, epsilon: float) -> str:
     if claim is not None and epsilon < math.inf:
         if WHOLE_PERSON in unit:
             return unit
-        if PART_OF_AUTHOR in unit:
+        if of_part(unit):
             return f"{unit}. What else an author wrote was read as it is"
         return (
             f"{unit}. Somebody who wrote several is protected less, and so is a secret that "
