@@ -110,6 +110,8 @@ BAD = {
     b'{"text": "hunter2", "spans": {"a": 1}}': ("list of", "spans"),
     b'{"text": "hunter2 <MASK>", "spans": [[8, 14, "x"]]}': ("masked already", "spans"),
     b'{"text": "<MASK> <MASK>", "spans": [[0, 13, "x"]]}': ("masked already", "spans"),
+    b'{"text": "a <MASK>12 b", "spans": [[6, 10, "x"]]}': ("cuts a <MASK>", "spans"),
+    b'{"text": "12<MASK>", "spans": [[0, 3, "x"]]}': ("cuts a <MASK>", "spans"),
 }
 
 

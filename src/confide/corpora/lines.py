@@ -33,7 +33,7 @@ from confide.files.shards import scatter, shards
 from confide.specs import OwnSpec
 from confide.text.digests import digest
 from confide.text.documents import Documents
-from confide.text.masked import is_masked
+from confide.text.masked import cuts_a_mask, is_masked
 from confide.types import MASK, SPLITS, Record, Span, SplitName
 
 RENAMED = "other names: jq -c '{text: .body, author: .from}' FILE"
@@ -278,6 +278,8 @@ def gold(line: Line, raw_spans: Any, text: str, key: str = "spans") -> tuple[Spa
                 f"[{start}, {end}) is masked already, so that no secret is there: leave it out"
             )
             raise line.refused(message, key)
+        if cuts_a_mask(text, start, end):
+            raise line.refused(f"[{start}, {end}) cuts a {MASK} of the text in two", key)
     spans = tuple(Span(*span) for span in sorted(raw_spans))
     if any(left.end > right.start for left, right in pairwise(spans)):
         raise line.refused("spans overlap", key)
