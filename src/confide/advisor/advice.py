@@ -9,7 +9,7 @@ punishes what a model was kept from learning.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from confide.certify.facts import COPIES_KEPT, no_bound
@@ -257,20 +257,13 @@ def repeated(best: Option) -> list[str]:
 
 def obstacles(options: Sequence[Option]) -> list[str]:
     """What keeps methods from running, each reason once."""
-    hindered: dict[str, list[str]] = {}
-    for option in options:
-        if option.problem is not None:
-            hindered.setdefault(option.problem, []).append(option.method)
-    lines = [
-        f"{', '.join(dict.fromkeys(methods))}: {problem}" for problem, methods in hindered.items()
-    ]
-    unbounded: dict[str, list[str]] = {}
-    for option in options:
-        for reason in option.unbounded:
-            unbounded.setdefault(reason, []).append(option.method)
+    hindered = methods_by((option.problem, option.method) for option in options if option.problem)
+    unbounded = methods_by(
+        (reason, option.method) for option in options for reason in option.unbounded
+    )
+    lines = [f"{methods}: {problem}" for problem, methods in hindered.items()]
     lines += [
-        f"{', '.join(dict.fromkeys(methods))}: nothing is bounded, for {reason}"
-        for reason, methods in unbounded.items()
+        f"{methods}: nothing is bounded, for {reason}" for reason, methods in unbounded.items()
     ]
     if any(FROM_PROTECTED in reason for reason in unbounded):
         lines.append(DECLARE)
@@ -278,6 +271,14 @@ def obstacles(options: Sequence[Option]) -> list[str]:
         remedy = "plant none in a dataset whose authors are to be protected"
         lines.append(f"planted canaries have no author: {remedy}")
     return lines
+
+
+def methods_by(told: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The methods that each reason is told of, with commas between, each once."""
+    methods: dict[str, dict[str, None]] = {}
+    for reason, method in told:
+        methods.setdefault(reason, {})[method] = None
+    return {reason: ", ".join(some) for reason, some in methods.items()}
 
 
 def why(best: Option, covered: Cover, policies: Policies, wish: Wish) -> list[str]:
