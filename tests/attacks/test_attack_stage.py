@@ -124,7 +124,7 @@ def test_from_the_command_line(paths, tmp_path, capsys):
 
 def test_noised_updates_are_audited_by_the_ledger_of_the_run(paths, tmp_path, capsys):
     ledger = Ledger()
-    ledger.start("r", settings="0" * 64, code="0" * 64, noise="system")
+    ledger.start("r", settings="0" * 64, code="0" * 64, noise="system", arithmetic="float32")
     ledger.append(
         noised(rate=0.1, sigma=1.0, count=4, view="original", pool="all"),
         "1" * 64,

@@ -108,7 +108,7 @@ def written(folder: Path) -> dict[str, Path]:
 def ledger_of(path: Path) -> Path:
     """The ledger of a few noised updates."""
     ledger = Ledger()
-    ledger.start("r", settings="0" * 64, code="0" * 64, noise="system")
+    ledger.start("r", settings="0" * 64, code="0" * 64, noise="system", arithmetic="float32")
     step = Step(view="original", pool="all", noisy=True)
     release = Release(step=step, sample_rate=0.1, noise_multiplier=1.0, max_grad_norm=1.0, count=4)
     ledger.append(release, "1" * 64)

@@ -45,7 +45,7 @@ def ledger_of(name, source=None, states=STATES, noise="system"):
     ledger = Ledger()
     if source is not None:
         ledger.init("start/g0-s0", public=False, ledger=source.dump())
-    ledger.start(name, settings="0" * 64, code="0" * 64, noise=noise)
+    ledger.start(name, settings="0" * 64, code="0" * 64, noise=noise, arithmetic="float32")
     for _ in range(UPDATES):
         ledger.append(updates(1), f"{next(states):064x}")
     return ledger
@@ -241,7 +241,7 @@ def test_tokens_of_a_secret_are_part_of_it():
 def test_noise_that_hides_authors_is_added_to_noise_that_hides_points():
     def hiding(name, unit):
         ledger = Ledger()
-        ledger.start(name, settings="0" * 64, code="0" * 64, noise="system")
+        ledger.start(name, settings="0" * 64, code="0" * 64, noise="system", arithmetic="float32")
         for _ in range(UPDATES):
             release = updates(1)
             step = replace(release.step, unit=unit)

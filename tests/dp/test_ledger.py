@@ -32,7 +32,7 @@ def play(ledger: Ledger, events: list) -> Ledger:
 
 def started() -> Ledger:
     ledger = Ledger()
-    ledger.start("this/g0-s0", settings="0" * 64, code="abc", noise="system")
+    ledger.start("this/g0-s0", settings="0" * 64, code="abc", noise="system", arithmetic="float32")
     ledger.read("tokenizer", "bpe", public=True, digest="1" * 64)
     ledger.init("other/g0-s0", public=False, ledger=play(Ledger(), [NOISY]).dump())
     return ledger

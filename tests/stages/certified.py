@@ -178,6 +178,7 @@ def files_of(
     left_out=(),
     weights=b"model",
     tokenizer=b"tokenizer",
+    arithmetic=None,
     **given,
 ):
     """Flags of a certify job whose input files now lie in the folder; `left_out`: stages that
@@ -212,6 +213,7 @@ def files_of(
         settings=settings_digest(spec.train.model_dump_json()),
         code="abc",
         noise=noise,
+        arithmetic=arithmetic or spec.train.arithmetic,
     )
     states = STATES_OF_A_POINT if spec.train.recipe.private_state == "noise" else 0
     closed(

@@ -19,6 +19,7 @@ from certified import (
     ledger_of,
     number,
     source_of,
+    spec_of,
 )
 
 from confide.certify.certificate import IN_BFLOAT16
@@ -427,3 +428,15 @@ def test_what_a_batch_rounds_together_is_named_where_it_is_much(tmp_path, method
         recipe = ASKED[method].get("recipe", RECIPE) | {"precision": precision}
         value, _ = certificate(folder, METHODS[method], **(ASKED[method] | {"recipe": recipe}))
         assert (IN_BFLOAT16 in value["assumptions"]) is (assumed and precision == "bfloat16")
+
+
+def test_what_frozen_weights_round_is_named():
+    """All activations pass through them, so that it is as much as with products in bfloat16."""
+    for frozen in ("bfloat16", "float32"):
+        model = {"kind": "causal_lm", "pretrained": "a/b", "adapter": {}, "frozen_dtype": frozen}
+        assert spec_of(model=model).train.arithmetic == frozen
+
+
+def test_a_ledger_of_another_arithmetic_is_refused(tmp_path):
+    with pytest.raises(InputError, match="arithmetic = 'bfloat16': is not that of the settings"):
+        certificate(tmp_path, METHODS["crt"], arithmetic="bfloat16")

@@ -17,7 +17,7 @@ from certified import (
     source_of,
 )
 
-from confide.certify.certificate import VALUES_BY_PLACE, lineage, on_other_terms
+from confide.certify.certificate import IN_BFLOAT16, VALUES_BY_PLACE, lineage, on_other_terms
 from confide.certify.facts import STABLE
 from confide.dp.accounting.price import epsilon
 from confide.dp.ledger import Ledger
@@ -43,10 +43,10 @@ def descended(folder, *sources, public=False, **given):
     return certificate(folder, [], ledger=ledger, start_ledgers=files, **given)
 
 
-def run_of(releases, noise="system", **terms):
+def run_of(releases, noise="system", arithmetic="float32", **terms):
     """The finished ledger of a run that says where its noise came from."""
     ledger = ledger_of(releases)
-    ledger.start("source/g0-s0", settings="0" * 64, code="abc", noise=noise)
+    ledger.start("source/g0-s0", settings="0" * 64, code="abc", noise=noise, arithmetic=arithmetic)
     return closed(ledger, **terms)
 
 
@@ -112,7 +112,7 @@ def test_noised_updates_of_made_up_values_leave_nothing_to_claim(tmp_path):
 
 def test_a_start_on_pools_of_other_sizes_leaves_nothing_to_claim(tmp_path):
     start = ledger_of(METHODS["crt"])
-    start.start("source/g0-s0", settings="0" * 64, code="abc", noise="system")
+    start.start("source/g0-s0", settings="0" * 64, code="abc", noise="system", arithmetic="float32")
     terms = run_of(METHODS["crt"]).events("data")[0]["terms"]
     start.data(
         terms, pools={"all": 10, "public": 5, "private": 5, "marked": 5}, authors=None, states=0
@@ -124,11 +124,13 @@ def test_a_start_on_pools_of_other_sizes_leaves_nothing_to_claim(tmp_path):
 
 def test_a_start_that_hid_other_authors_leaves_nothing_to_claim(tmp_path):
     start = ledger_of(METHODS["crt"])
-    start.start("source/g0-s0", settings="0" * 64, code="abc", noise="system")
+    start.start("source/g0-s0", settings="0" * 64, code="abc", noise="system", arithmetic="float32")
     data = run_of(METHODS["crt"]).events("data")[0]
     for authors, differs in (({"private": 5}, True), (None, False)):
         start = ledger_of(METHODS["crt"])
-        start.start("source/g0-s0", settings="0" * 64, code="abc", noise="system")
+        start.start(
+            "source/g0-s0", settings="0" * 64, code="abc", noise="system", arithmetic="float32"
+        )
         start.data(data["terms"], pools=data["pools"], authors=authors, states=0)
         reasons = on_other_terms(start, run_of_authors({"private": 8}))
         assert ("numbers of authors" in "".join(reasons)) is differs
@@ -176,6 +178,20 @@ def test_an_ancestor_s_recorded_noise_can_be_drawn_again(tmp_path):
         value, _ = descended(tmp_path, run_of(METHODS["crt"], noise=noise), noise_seed=None)
         assert value["noise_reproducible"] is expected
         assert (value["release_note"] is not None) is expected
+
+
+def test_what_an_ancestor_rounded_is_named(tmp_path):
+    """Where its updates were noised: without noise it could be too much for nothing."""
+    for method, arithmetic, expected in (
+        ("crt", "bfloat16", True),
+        ("crt", "float32", False),
+        ("redacted", "bfloat16", False),
+    ):
+        start = run_of(METHODS[method], arithmetic=arithmetic)
+        folder = tmp_path / f"{method}-{arithmetic}"
+        folder.mkdir()
+        value, _ = descended(folder, start)
+        assert (IN_BFLOAT16 in value["assumptions"]) is expected
 
 
 def test_a_run_that_drew_no_noise_has_none_to_draw_again(tmp_path):

@@ -48,7 +48,7 @@ def read_openly(corpus, start=None):
     ledger = ledger_of(METHODS["nonprivate"])
     if start is not None:
         ledger.init("before/g0-s0", public=True, ledger=start)
-    ledger.start("start/g0-s0", settings="0" * 64, code="abc", noise="system")
+    ledger.start("start/g0-s0", settings="0" * 64, code="abc", noise="system", arithmetic="float32")
     return closed(ledger, public=True, corpus=corpus, dataset=f"open_{corpus[0]}").dump()
 
 

@@ -357,7 +357,7 @@ def test_a_ledger_of_another_model_is_refused(folder):
     """Even with its hash in the certificate: it opens with the name and the settings of its run."""
     value = json.loads((folder / "certificate.json").read_text())
     other = ledger_of(METHODS["crt"])
-    other.start("other/g0-s0", settings="0" * 64, code="abc", noise="system")
+    other.start("other/g0-s0", settings="0" * 64, code="abc", noise="system", arithmetic="float32")
     closed(other)
     (folder / "ledger").write_text(other.dump())
     value["files"]["ledger"][0]["sha256"] = hashlib.sha256(

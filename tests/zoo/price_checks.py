@@ -171,7 +171,7 @@ def source_of(
     training.
     """
     ledger = ledger_of(*releases, state=100)
-    ledger.start("source", settings="", code="", noise=noise)
+    ledger.start("source", settings="", code="", noise=noise, arithmetic="float32")
     read_usual(ledger, public=not reads)
     ledger.data(terms(ledger) | others, pools=POOLS, authors=None, states=0)
     ledger.end(weights=WEIGHTS)
@@ -250,7 +250,7 @@ def certificate_of(
     train |= {"data": data, "noise_seed": None, "init": "source" if started else None}
     spec = CertifySpec(train=train, miss_rate=0.05)
     digest = settings_digest(spec.train.model_dump_json())
-    ledger.start(spec.train.run, settings=digest, code="abc", noise="system")
+    ledger.start(spec.train.run, settings=digest, code="abc", noise="system", arithmetic="float32")
     ledger.data(data, pools=POOLS, authors=POOLS if authors else None, states=0)
     ledger.end(weights=hashlib.sha256(b"model").hexdigest())
     measured_on = {"terms": data, "reads": reads}

@@ -171,7 +171,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> JsonObjec
         "unaccounted": list(facts.unaccounted),
         "public_constants": public_constants(spec, ran.releases(), packing),
         "assumptions": [
-            *assumptions(releases, spec),
+            *assumptions(history),
             *([ROUNDED] if missed.get("rounded") else []),
         ],
         "noise_reproducible": reproducible,
@@ -250,6 +250,8 @@ def _started(ran: Ledger, spec: CertifySpec, weights: str, path: Path) -> JsonOb
     message = "is not where the settings take noise from"
     noise = "system" if train.noise_seed is None else "recorded"
     refuse_if(start["noise"] != noise, message, "noise", start["noise"])
+    message = "is not that of the settings"
+    refuse_if(start["arithmetic"] != train.arithmetic, message, "arithmetic", start["arithmetic"])
     message = "does not say once that it was trained on this data, on these terms"
     refuse_if([line["terms"] for line in data] != [train.data.model_dump()], message, "data")
     message = "counts authors where points are protected, or the reverse"
@@ -284,16 +286,16 @@ def check_size(spec: CertifySpec, ran: Ledger, file: Path, model: Path) -> None:
         raise InputError(message, file=file, key="discrete_coordinates", value=max(counts))
 
 
-def assumptions(releases: Sequence[AnyRelease], spec: CertifySpec) -> list[str]:
-    """What a certificate assumes.
+def assumptions(history: Sequence[Ledger]) -> list[str]:
+    """What a certificate assumes of all that its weights have been through.
 
     Floats do not stand for real numbers where all noise is discrete: each unit is read alone then.
     """
-    noised = [release for release in releases if release.noisy]
+    noised = [release for release in releases_of(history) if release.noisy]
     exact = noised and all(release.discrete_coordinates for release in noised)
     if exact:
         return [ON_INTEGERS if text == FLOATS else text for text in ASSUMPTIONS]
-    rounded = noised and spec.train.recipe.precision == "bfloat16"
+    rounded = any(ledger.rounded() for ledger in history)
     return [*ASSUMPTIONS, *([IN_BFLOAT16] if rounded else [])]
 
 

@@ -47,7 +47,7 @@ USUAL = {("regulariser", "none"), ("unit", "point"), ("weighing", "none"), ("noi
 STATES = Step(view="original", pool="all", noisy=True, tokens="private", state="noise")
 UNSAID = {("discrete_coordinates", 0), ("correlation", None)}  # the same of a release
 EVENTS: dict[str, dict[str, type | types.UnionType]] = {  # fields of a line that is not a release
-    "start": {"run": str, "settings": str, "code": str, "noise": str},
+    "start": {"run": str, "settings": str, "code": str, "noise": str, "arithmetic": str},
     "data": {"terms": dict, "pools": dict, "authors": dict | None, "states": int},
     "read": {"stage": str, "source": str, "public": bool, "digest": str | None},
     "init": {"source": str | None, "public": bool, "ledger": str | None},
@@ -96,12 +96,20 @@ class Ledger:
             self._seal()
         self._open = release, random
 
-    def start(self, run: str, *, settings: str, code: str, noise: str) -> None:
+    def start(self, run: str, *, settings: str, code: str, noise: str, arithmetic: str) -> None:
         """Open the history of a run.
 
         noise: "system", or "recorded" if a seed that is written down gives it again.
+        arithmetic: the coarsest numbers of its matrix products (`TrainSpec.arithmetic`).
         """
-        self._event(event="start", run=run, settings=settings, code=code, noise=noise)
+        self._event(
+            event="start",
+            run=run,
+            settings=settings,
+            code=code,
+            noise=noise,
+            arithmetic=arithmetic,
+        )
 
     def data(
         self,
@@ -236,6 +244,11 @@ class Ledger:
         if not any(release.noisy for release in self.releases()):
             return []
         return [line["run"] for line in self.events("start") if line["noise"] != "system"]
+
+    def rounded(self) -> bool:
+        """Whether gradients of noised updates were computed in less than float32."""
+        noised = any(release.noisy for release in self.releases())
+        return noised and any(line["arithmetic"] != "float32" for line in self.events("start"))
 
     def _go_on(self, release: AnyRelease) -> None:
         """ValueError where a sequence of correlated noise changes its settings."""

@@ -275,6 +275,14 @@ class TrainSpec(Spec):
     every_epoch: bool = False  # the weights after every epoch are released, too
 
     @property
+    def arithmetic(self) -> Literal["float32", "bfloat16"]:
+        """The coarsest numbers that gradients are computed in: of matrix products, or of frozen
+        weights and all that passes through them.
+        """
+        frozen = getattr(self.model, "frozen_dtype", "float32")
+        return "bfloat16" if "bfloat16" in (self.recipe.precision, frozen) else "float32"
+
+    @property
     def protection(self) -> PrivacySpec:
         """How noise is made and what it protects; InputError for a job that says nothing of it."""
         if self.privacy is None:

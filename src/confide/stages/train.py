@@ -314,6 +314,7 @@ def open_ledger(job: Job, sizes: Sizes, reads: list[JsonObject]) -> None:
         settings=settings_digest(spec.model_dump_json()),
         code=code_hash(Path(confide.__file__).parents[1], __name__),
         noise="system" if spec.noise_seed is None else "recorded",
+        arithmetic=spec.arithmetic,
     )
     terms = spec.data.model_dump()
     ledger.data(terms, pools=sizes.pools, authors=sizes.authors, states=sizes.states)
