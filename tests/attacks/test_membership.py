@@ -72,6 +72,20 @@ def test_candidates_are_first_occurrences_on_one_side(tmp_path):
     )
 
 
+def test_what_stands_elsewhere_without_a_mark_is_no_candidate(tmp_path):
+    rows = [
+        point("a", "train", "#11"),
+        point("b", "train", "22"),
+        point("c", "test", "33 b"),
+        point("d", "test", "44"),
+        {**point("e", "train", "55"), "text": "#11, 33 bc and 44", "gold": []},
+        {**point("f", "valid", "66"), "text": "33 and 222", "gold": []},
+    ]
+    write_jsonl(tmp_path / "points.jsonl", rows)
+    found = first_occurrences(tmp_path / "points.jsonl", ["order"])
+    assert [(one.secret, one.member) for one in found] == [("22", True), ("33 b", False)]
+
+
 def test_the_lot_decides_who_is_a_member_and_not_how_common_a_secret_is(tmp_path):
     """A score that knows from elsewhere how common each secret is tells nothing."""
     rng = np.random.default_rng(0)

@@ -3,6 +3,7 @@ input.
 """
 
 import json
+import os
 from collections import defaultdict
 
 import orjson
@@ -329,3 +330,9 @@ def test_other_names_and_types_are_refused_with_what_writes_ours(tmp_path):
         with pytest.raises(InputError, match=message) as error:
             records(write(tmp_path, [row]))
         assert "hunter2" not in str(error.value)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "corpus.jsonl")
+    with pytest.raises(InputError, match="is a pipe, which can be read only once"):
+        records(tmp_path / "corpus.jsonl")

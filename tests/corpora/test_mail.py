@@ -1,6 +1,7 @@
 """Mail: senders, charsets, what is cut off, and messages that lie in several folders."""
 
 import mailbox
+import os
 
 import pytest
 
@@ -273,6 +274,10 @@ def test_what_is_no_mail(tmp_path):
     fails("path: holds no files", tmp_path)
     fails("path: holds no mbox files", tmp_path, layout="mbox")
     fails("nosuch: cannot be read", tmp_path / "nosuch", layout="mbox")
+    os.mkfifo(tmp_path / "p")
+    fails("p: is a pipe, which can be read only once", tmp_path)
+    fails("p: is a pipe, which can be read only once", tmp_path / "p", layout="mbox")
+    (tmp_path / "p").unlink()
     (tmp_path / "a.txt").write_bytes(message())
     fails("a.txt:1: is not an mbox", tmp_path / "a.txt", layout="mbox")
     fails(

@@ -310,7 +310,7 @@ def test_without_a_template_a_message_is_a_line_that_begins_with_its_role(tmp_pa
             "messages": [
                 {"role": "user", "content": "I am Ann,\n4711", "spans": [[10, 14, "n"]]},
                 {"role": "assistant", "content": ""},
-                {"role": "user", "content": "Ann", "spans": [[0, 3, "p"]]},
+                {"role": "user", "content": "Ann\nassistant: no", "spans": [[0, 3, "p"]]},
             ],
             "doc": f"d{number}",
         }
@@ -320,15 +320,16 @@ def test_without_a_template_a_message_is_a_line_that_begins_with_its_role(tmp_pa
     path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     corpus = MessagesSpec(reader="messages", path=str(path))
     first = next(read(corpus))
-    assert first.text == "user: I am Ann,\n4711\nassistant: \nuser: Ann"
+    # a turn is a line, whatever a content says
+    assert first.text == "user: I am Ann, 4711\nassistant: \nuser: Ann assistant: no"
     assert first.answers is None  # so that it may be cut
     assert [first.text[s.start : s.end] for s in first.spans] == ["4711", "Ann"]
     outputs = [tmp_path / f"points-{threads}" for threads in (1, 2)]
     for threads, output in enumerate(outputs, 1):
         split(SplitSpec(corpus=corpus, point="turn"), output=output, threads=threads)
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
-    turns = [point["text"] for point in read_jsonl(outputs[0])][:4]
-    assert turns == ["user: I am Ann,", "4711", "assistant:", "user: Ann"]
+    turns = [point["text"] for point in read_jsonl(outputs[0])][:3]
+    assert turns == ["user: I am Ann, 4711", "assistant:", "user: Ann assistant: no"]
 
 
 def load_project() -> dict[str, Any]:

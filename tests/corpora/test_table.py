@@ -282,7 +282,7 @@ def test_conversations_in_a_table(tmp_path: Path) -> None:
         found.append(points(MessagesSpec(reader="messages", path=str(path)), tmp_path, threads=2))
     assert found[0] == found[1] == found[2]
     texts = [orjson.loads(line) for line in found[0].splitlines()]
-    assert [point["text"] for point in texts[:3]] == ["user: I am Ann0", "assistant: Hello", "you"]
+    assert [point["text"] for point in texts[:2]] == ["user: I am Ann0", "assistant: Hello you"]
     assert texts[0]["gold"] == [[11, 14, "name", 1.0]] and texts[0]["owner"] == "a0"
 
 
@@ -591,6 +591,14 @@ def test_values_of_columns_are_secret_in_the_text_of_their_row(tmp_path: Path, n
     assert points(corpus, tmp_path) == by_lines(tmp_path, marked)
     with pytest.raises(InputError, match="phone: there is no such column"):
         points(corpus.model_copy(update={"secrets": ["phone"]}), tmp_path)
+
+
+def test_values_of_a_table_that_was_redacted_before_are_no_secrets(tmp_path: Path) -> None:
+    table = pa.table({"text": ["<MASK> wrote", "Ann wrote"], "name": ["<MASK>", "Ann"]})
+    pq.write_table(table, tmp_path / "chats.parquet")
+    corpus = TableSpec(reader="table", path=str(tmp_path / "chats.parquet"), secrets=["name"])
+    marked = [{"text": "<MASK> wrote"}, {"text": "Ann wrote", "spans": [[0, 3, "name"]]}]
+    assert points(corpus, tmp_path) == by_lines(tmp_path, marked)
 
 
 def test_values_are_found_as_texts_write_them(tmp_path: Path) -> None:

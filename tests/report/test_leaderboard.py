@@ -117,7 +117,7 @@ def test_a_claim_of_another_kind_does_not_count(change):
 
 def test_a_claim_about_another_unit_does_not_count():
     usual = row("dpsgd", "dpsgd", 3.0, [2.0])
-    about = {"unit": "one secret within one whole dialogue"}
+    about = {"unit": "one secret within one whole dialogue as one row or file has it"}
     other = row("other", "dpsgd", 3.0, [1.0], dataset="other", secret_missed=about)
     tokens = row("selective", "selective", 3.0, [1.5], covered=True)
     assert tokens.claims[MISSED].unit == TOKENS

@@ -76,11 +76,15 @@ def test_summary_is_flat_means_over_seeds_without_bare_infinity(table):
 def test_markdown_shows_infinity_absence_spread_and_published_numbers(study, table):
     spec = study[1].model_copy(update={"published": ["crt_f3", "crt_f6"]})
     text = tables.markdown(
-        spec, table, ["conditional on x", "conditional on x"], ["one whole dialogue"] * 2
+        spec,
+        table,
+        ["conditional on x", "conditional on x"],
+        ["one whole dialogue as one row or file has it"] * 2,
     )
     assert (
         text.count(
-            "What is protected: one whole dialogue, that is all that one dialogue says together"
+            "What is protected: one whole dialogue as one row or file has it, that is all that "
+            "one dialogue says together"
         )
         == 1
     )

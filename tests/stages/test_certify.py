@@ -358,8 +358,9 @@ def test_what_was_trained_on_texts_of_a_model_is_not_for_release_by_itself(tmp_p
 def test_units_hashes_and_updates(tmp_path):
     value, claims = certificate(tmp_path, METHODS["crt"], point="dialogue")
     assert (
-        value["unit"] == "one whole dialogue"
-        and "one whole dialogue" in claims["record_replace_one_pld"]["unit"]
+        value["unit"] == "one whole dialogue as one row or file has it"
+        and "one whole dialogue as one row or file has it"
+        in claims["record_replace_one_pld"]["unit"]
     )
     for name in ("ledger", "recall", "neighbours", *HASHED):
         assert value["files"][name] == [

@@ -258,7 +258,7 @@ def test_the_words_are_no_stronger_than_the_claims(tmp_path, method):
     ("texts", "point", "unit"),
     [
         ("dialogues", "turn", "one turn of a dialogue"),
-        ("dialogues", "dialogue", "one whole dialogue"),
+        ("dialogues", "dialogue", "one whole dialogue as one row or file has it"),
         ("documents", "turn", "one line of a document"),
         ("documents", "dialogue", "one whole text"),
         ("documents", "sentence", "one sentence"),

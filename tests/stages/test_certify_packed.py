@@ -9,7 +9,7 @@ import pytest
 from certified import ASKED, DELTA, METHODS, append, certificate, ledger_of, number, source_of, step
 
 from confide.certify.confidentiality import amplified
-from confide.certify.facts import HIDDEN_TOO, LENGTHS
+from confide.certify.facts import HIDDEN_TOO, LENGTHS, UNITS
 from confide.certify.gate import cases
 from confide.commands.rerun import certified as of_rerun
 from confide.commands.verify import verify
@@ -24,6 +24,7 @@ NOISED = [noised(count=60, view="original", pool="all")]
 CRT = [step("redacted", "private", True)] * 20
 JFT = [step("redacted", "all", False, "unmasked")] * 5 + [step("original", "all", True)] * 20
 EMPTY = {"pools": {"public": 0, "private": 8}}
+WHOLE = UNITS["dialogues"]["dialogue"]
 LONGER = "anything else shifts all chunks behind it (epsilon = infinity)"
 
 
@@ -49,7 +50,7 @@ def test_a_record_is_a_chunk_and_a_dialogue_is_a_group_of_chunks(tmp_path):
         )
     whole = claims["point_replace_one"]
     more = claims["point_add_or_remove"]
-    assert whole["unit"].startswith("one whole dialogue, in at most 3 chunks")
+    assert whole["unit"].startswith(f"{WHOLE}, in at most 3 chunks")
     assert (
         number(whole) == pytest.approx(group(NOISED, DELTA, 3)[0]) and LONGER in whole["condition"]
     )
@@ -74,7 +75,7 @@ def test_a_secret_lies_in_two_chunks_unless_no_point_is_cut(tmp_path, most, piec
             number(claims[name]) == pytest.approx(expected) and LONGER in claims[name]["condition"]
         )
     assert claims["secret_missed"]["unit"] == (
-        f"one secret{' of fewer than 1024 tokens' if pieces == 2 else ''} within one whole dialogue"
+        f"one secret{' of fewer than 1024 tokens' if pieces == 2 else ''} within {WHOLE}"
     )
     assert claims["secret_other_length"]["epsilon"] == "inf"
     assert number(claims["group_before_dedup"]) == pytest.approx(group(NOISED, DELTA, 3 * most)[0])

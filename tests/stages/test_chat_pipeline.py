@@ -4,9 +4,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
+import pytest
 
 from confide.data.partition_files import load_partition
+from confide.errors import InputError
 from confide.files.io import read_json, read_jsonl
 from confide.provenance.terms import digest_of_specs
 from confide.specs import (
@@ -31,8 +34,9 @@ from confide.stages.recall import recall
 from confide.stages.redact import redact
 from confide.stages.split import split
 from confide.stages.tokenizer import tokenizer
-from confide.stages.train import train
+from confide.stages.train import check_learned, train
 from confide.text.tokenizer import load
+from confide.types import SPLITS, Partition, View
 from tests import beside
 from tests.chat_templates import chat_words
 from tests.families import folder_of
@@ -126,3 +130,29 @@ def test_from_messages_to_a_model(tmp_path: Path) -> None:
     (last,) = read_jsonl(made["metrics"])
     valid = [index for index, point in enumerate(points) if point["split"] == "valid"]
     assert last["valid_tokens"] == sum(int(data.original.scored(index).sum()) for index in valid)
+
+
+def test_a_role_that_nobody_learns_is_refused() -> None:
+    """A conversation with `gpt` or `Assistant` has no assistant's turn, of which all is learned."""
+    view = View(
+        ids=np.arange(6, dtype=np.int32),
+        starts=np.array([0, 2, 4, 6]),
+        private=np.zeros(6, bool),
+        learned=np.array([1, 1, 0, 0, 0, 0], bool),  # of the one training text, as a canary is
+    )
+    split = np.array([SPLITS.index(name) for name in ("train", "valid", "test")], np.uint8)
+    nobody = np.full(3, -1, np.int32)
+    partition = Partition(
+        original=view,
+        redacted=view,
+        secret=np.zeros(6, bool),
+        private=np.zeros(3, bool),
+        copy=np.zeros(3, bool),
+        split=split,
+        domain=nobody,
+        owner=nobody,
+    )
+    with pytest.raises(InputError, match="learn: finds no assistant's turn"):
+        check_learned(partition)
+    view.learned[5] = True
+    check_learned(partition)

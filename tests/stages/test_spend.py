@@ -252,7 +252,7 @@ def test_other_units_and_datasets_stand_apart(tmp_path, model, capsys):
     found = spent(tmp_path, *folders)
     assert [(one["corpora"], one["unit"], one["runs"]) for one in found] == [
         (["x"], "one turn of a dialogue", ["x1/g0-s0", "x2/g0-s0"]),
-        (["x"], "one whole dialogue", ["x3/g0-s0"]),
+        (["x"], "one whole dialogue as one row or file has it", ["x3/g0-s0"]),
         (["y"], "one turn of a dialogue", ["y1/g0-s0"]),
     ]
     assert (
@@ -350,10 +350,13 @@ def test_lengths_of_secrets_are_in_the_tokens_of_each_vocabulary(tmp_path, model
 
     (same,) = units(folders[0], folders[2])
     (several,) = units(*folders)
-    assert same == "one secret of fewer than 32 tokens within one whole dialogue"
+    assert (
+        same
+        == "one secret of fewer than 32 tokens within one whole dialogue as one row or file has it"
+    )
     assert several == (
         "one secret of fewer than 32 tokens of c/g0-s0 and 128 tokens of b/g0-s0 "
-        "within one whole dialogue"
+        "within one whole dialogue as one row or file has it"
     )
 
 

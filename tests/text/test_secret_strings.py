@@ -22,7 +22,16 @@ from confide.text.secret_strings import (
 
 AUTHORS = ["Ann", "Bob", ""]
 LABELS = ["name", "id"]
-secrets = st.tuples(st.sampled_from(["Ann", "Bob", "7", "é"]), st.sampled_from(LABELS))
+SPELLINGS = {
+    "Ann": "Ann",
+    "ANN": "Ann",
+    "Bob": "Bob",
+    "7": "7",
+    " 7": "7",
+    "é": "é",
+    "e\u0301": "é",
+}
+secrets = st.tuples(st.sampled_from(list(SPELLINGS)), st.sampled_from(LABELS))
 points = st.fixed_dictionaries(
     {
         "author": st.sampled_from([None, *AUTHORS]),
@@ -61,6 +70,11 @@ def by_columns(some: list[dict], digested) -> Records:
 
 def expected(every: list[dict]) -> tuple[Most, dict[str, Flags]]:
     """Of all points, one at a time."""
+    every = [
+        point
+        | {"secrets": [((SPELLINGS[key[0]], key[1]), *flags) for key, *flags in point["secrets"]]}
+        for point in every
+    ]
     most = Most()
     for string in {key[0] for point in every for key, _, _ in point["secrets"]}:
         places = [
@@ -95,7 +109,9 @@ def authors(places: list[dict]) -> int:
     st.sampled_from([100, 1 << 25]),
 )
 def test_counts_are_what_counting_one_by_one_gives(tmp_path_factory, shards, largest):
-    """Of shards that are read as rows and as columns, in parts of a record or in one."""
+    """Of shards that are read as rows and as columns, in parts of a record or in one; what differs
+    in case, blanks or the encoding of accents alone is one string.
+    """
     digested = digests.fresh()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(buckets, "LARGEST", largest)

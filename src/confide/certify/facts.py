@@ -14,7 +14,10 @@ from confide.types import AnyRelease, Packing
 
 # Points in words, by what a corpus consists of.
 UNITS = {
-    "dialogues": {"turn": "one turn of a dialogue", "dialogue": "one whole dialogue"},
+    "dialogues": {
+        "turn": "one turn of a dialogue",
+        "dialogue": "one whole dialogue as one row or file has it",
+    },
     "documents": {"turn": "one line of a document", "dialogue": "one whole text"},
 }
 UNITS_OF_ANY = {"sentence": "one sentence", "window": "one window of consecutive words"}
@@ -37,7 +40,9 @@ POISSON_AUTHORS = (
 )
 IN_ITS_POOL = "the record stays in its pool"
 NAMED = "all points of a person carry one name"
-NOWHERE_ELSE = "the secret stands nowhere but where the corpus marks it"
+NOWHERE_ELSE = (
+    "the secret, whatever its case and blanks, stands nowhere but where the corpus marks it alone"
+)
 MARKS_KEPT = "the marks of later copies stay as they are when the secret is masked"
 COPIES_KEPT = "copies of its text, and of what takes its place, are read or masked as they were"
 COPIES_FOUND = (

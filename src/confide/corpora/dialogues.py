@@ -24,6 +24,8 @@ from confide.types import SPLITS, Record, Span, SplitName
 
 START = "<_soc_>"  # of a conversation
 END = "<_eoc_>"
+# What would end an utterance's line, and tabs; one for one, so that ranges stay as they are.
+BREAKS = str.maketrans("\n\r\t\v\f", "     ")
 # Splits by the names of their files.
 PUBLISHED: dict[str, SplitName] = {"train": "train", "dev": "valid", "test": "test"}
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from confide.corpora.overlaps import as_one, overlapping
+from confide.text.masked import is_masked
 from confide.text.scripts import LETTER, UNSPACED
 
 UNSPACED_SIGN = re.compile(rf"[{UNSPACED}]")
@@ -32,6 +33,7 @@ def marks_of(text: str, values: Mapping[str, Any]) -> list[Mark]:
         for column, value in values.items()
         if (pattern := pattern_of(value)) is not None
         for match in pattern.finditer(text)
+        if not is_masked(text, *match.span())
     ]
     return united([], found)
 

@@ -25,7 +25,7 @@ from confide.corpora.authored import Sample, paragraphs, records, say_once
 from confide.corpora.mail_text import own_words
 from confide.errors import InputError
 from confide.files.folders import visible, walk
-from confide.files.io import read_bytes, readable
+from confide.files.io import read_bytes, readable, refuse_pipe
 from confide.specs import MailSpec
 from confide.types import Record
 
@@ -133,6 +133,7 @@ def file_messages(folder: Path) -> Iterator[tuple[str, bytes]]:
             if not name.startswith(".") and not OTHER_ITEM.fullmatch(name):
                 any_file = True
                 path = Path(here, name)
+                refuse_pipe(path)
                 yield named(path, folder), read_bytes(path)
     if not any_file:
         raise InputError("holds no files", file=folder, key="path")
@@ -165,6 +166,7 @@ def mboxes(folder: Path) -> list[Path]:
 
 def begins(path: Path) -> bool:
     """Whether a file begins as an mbox does."""
+    refuse_pipe(path)
     with readable(path), open(path, "rb") as file:
         return file.read(len(SEPARATOR)) == SEPARATOR
 

@@ -3,8 +3,8 @@
 The keys of a line are "messages", "doc", "author", "domain" and "split", as the reader `lines` has
 them; those of a message are "role", "content" and "spans", the gold spans of its content. A
 conversation is a document. The chat template of a pretrained model makes its text, in which spans
-and the assistants' turns are found again. Without one a message is "role: content" on a line of its
-own.
+and the assistants' turns are found again. Without one a message is "role: content" on one line of
+its own.
 """
 
 import importlib
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from confide.corpora import lines
+from confide.corpora.dialogues import BREAKS
 from confide.corpora.lines import Body, Form, Line, Row
 from confide.corpora.table import shards_of, table_lines
 from confide.corpora.table_files import Reading, columns, pieces
@@ -70,13 +71,16 @@ def of_table(spec: MessagesSpec, form: Form) -> Form:
 
 
 def plain(messages: Sequence[Message]) -> Conversation:
-    """A conversation for a model without a chat template: its messages, "role: content" each."""
+    """A conversation for a model without a chat template: its messages, "role: content" each.
+
+    A turn is a line: blanks stand for what breaks lines in a content.
+    """
     text = ""
     places = []
     for role, content in messages:
         text += f"{role}: "
         places.append(Placed(len(text), len(text) + len(content), 0))
-        text += f"{content}\n"
+        text += f"{content.translate(BREAKS)}\n"
     return Conversation(text.removesuffix("\n"), places, [])
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from confide.corpora.dialogues import PUBLISHED, Dialogue, Utterance, files, records
+from confide.corpora.dialogues import BREAKS, PUBLISHED, Dialogue, Utterance, files, records
 from confide.errors import InputError
 from confide.files.io import parse_json
 from confide.specs import MultiWozSpec, SchemaGuidedSpec
@@ -20,7 +20,6 @@ from confide.types import Record, Span
 
 ROLES = {"USER": "USR", "SYSTEM": "SYS"}
 VERSION = re.compile(r"_\d+$")
-BREAKS = str.maketrans("\n\r\t\v\f", "     ")  # one for one: ranges stay as they are
 SEVERAL = "MULTI"
 NONE = "GENERAL"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from confide.errors import InputError
-from confide.files.io import LONGEST, Range, read_lines, readable
+from confide.files.io import LONGEST, Range, read_lines, readable, refuse_pipe
 
 Encoding = Literal["cp1252", "latin-1"]  # that no byte order mark tells of
 MARK = "\ufeff"  # the byte order mark, decoded
@@ -38,6 +38,7 @@ def codec_of(path: Path, named: Encoding | None = None) -> str:
 
 def mark_of(path: Path) -> str | None:
     """The codec that the byte order mark of a file names; None where there is none."""
+    refuse_pipe(path)
     with readable(path), open(path, "rb") as file:
         start = file.read(3)
     return next((codec for mark, codec in MARKS.items() if start.startswith(mark)), None)

@@ -129,6 +129,12 @@ def readable(path: str | Path) -> Iterator[None]:
         raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
 
 
+def refuse_pipe(path: Path) -> None:
+    """InputError where a path is a pipe: a corpus is read more than once."""
+    if path.is_fifo():
+        raise InputError("is a pipe, which can be read only once: take a file", file=path)
+
+
 def read_bytes(path: str | Path) -> bytes:
     """Whole file; InputError if it cannot be read."""
     with readable(path):

@@ -94,6 +94,7 @@ def train(
             partition = within(partition, spec.domains, redacted)
         partition, packing = pack(spec, partition, loaded_tokenizer.bos_id)
         check_authors(spec, partition)
+        check_learned(partition)
         sizes = sizes_of(spec, partition)
         plan = enumerate_steps(spec, sizes)
         reads = list(read_before(spec.reads, tokenizer))
@@ -211,6 +212,23 @@ def check_authors(spec: TrainSpec, partition: Partition) -> None:
     if batching == "author" and (partition.owner[partition.pool("all")] < 0).all():
         raise InputError(
             "needs authors, and the corpus names none", key="recipe.batching", value=batching
+        )
+
+
+def check_learned(partition: Partition) -> None:
+    """InputError where assistants' turns alone are learned, and no held-out text has one.
+
+    Training texts may have none but canaries, which are learned whole.
+    """
+    view = partition.original
+    held_out = (partition.split != SPLITS.index("train")).nonzero()[0]
+    if view.learned is None or not len(held_out):
+        return
+    if not any(view.scored(point).any() for point in held_out):
+        raise InputError(
+            "finds no assistant's turn in any valid or test text: messages of the role "
+            '"assistant" alone are learned',
+            key="learn",
         )
 
 

@@ -1,10 +1,11 @@
 """What recall counts by secret string: whether it is ever missed, and where it stands.
 
-That is in how many points, texts and authors' points. Strings, authors and labels are known by
-keyed digests, and what is said of one string meets in one bucket. Memory grows neither with the
-strings nor with the authors of one of them.
+That is in how many points, texts and authors' points. Strings that are spelled alike are one.
+Strings, authors and labels are known by keyed digests, and what is said of one string meets in one
+bucket. Memory grows neither with the strings nor with the authors of one of them.
 """
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -71,6 +72,13 @@ class Most(NamedTuple):
         return Most(*map(max, self, other))
 
 
+def alike(secret: str) -> str:
+    """What a secret has in common with others that are it, too: case, blanks and how accents are
+    encoded (Unicode's NFC and NFD) do not count.
+    """
+    return unicodedata.normalize("NFC", " ".join(secret.split()).casefold())
+
+
 class Records(NamedTuple):
     """What is known of the secret strings of some points."""
 
@@ -133,12 +141,12 @@ class Strings:
         `strings`: of each of its secret strings, with its label, whether one was missed, and one
         left unprotected.
         """
-        for string in {string for string, _ in strings}:
+        for string in {alike(string) for string, _ in strings}:
             place = self.places.setdefault((string, author), [0, 0])
             place[0] += 1
             place[1] += fresh
-        for key, flags in strings.items():
-            known = self.flags.setdefault(key, [False, False])
+        for (string, label), flags in strings.items():
+            known = self.flags.setdefault((alike(string), label), [False, False])
             for index, flag in enumerate(flags):
                 known[index] |= flag
 
@@ -193,8 +201,13 @@ def records_of(
 ) -> Records:
     """Records as `Strings` makes them, in another order."""
     encoded = there.string.dictionary_encode()
-    string = arrays.from_integers(encoded.indices).astype(np.int64)
-    strings = digests(encoded.dictionary.cast(pa.binary()).to_pylist(), digested)
+    spellings = list(map(alike, encoded.dictionary.to_pylist()))
+    number_by_string = {
+        spelling: number for number, spelling in enumerate(dict.fromkeys(spellings))
+    }
+    number = np.array([number_by_string[spelling] for spelling in spellings], np.int64)
+    string = number[arrays.from_integers(encoded.indices)]
+    strings = digests([spelling.encode() for spelling in number_by_string], digested)
     people = digests([name.encode() for name in authors], digested)
     kinds = digests([name.encode() for name in labels], digested)
     # a string counts once in a point

@@ -7,7 +7,8 @@ common would more often be in train, and a model of other text could tell. Publi
 told apart by their form alone. The candidates depend on corpus and seed, not on the model.
 """
 
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from confide.text.tokenizer import Tokenizer
 from confide.types import View
 
 RANDOM = list(" 0123456789")  # of the published non-members
+WORD = re.compile(r"\w+")
 
 
 class Candidate(NamedTuple):
@@ -50,13 +52,41 @@ def occurrences(points: Path, labels: Collection[str]) -> dict[tuple[str, bool],
 
 
 def first_occurrences(points: Path, labels: Collection[str]) -> list[Candidate]:
-    """Each secret of the labels that one document holds, and no other, at its first place."""
+    """Each secret of the labels that one document holds, and no other, at its first place.
+
+    Another holds it, too, where it is not marked there.
+    """
     first: dict[str, Candidate] = {}
     documents: dict[str, set[str]] = {}
     for candidate, doc in everywhere(points, labels):
         first.setdefault(candidate.secret, candidate)
         documents.setdefault(candidate.secret, set()).add(doc)
+    by_word = by_first_word(secret for secret, docs in documents.items() if len(docs) == 1)
+    for text, doc in read_rows(points, "text", "doc"):
+        for secret in written_in(text, by_word):
+            documents[secret].add(doc)
     return [candidate for secret, candidate in first.items() if len(documents[secret]) == 1]
+
+
+def by_first_word(secrets: Iterable[str]) -> dict[str, list[tuple[str, int]]]:
+    """Secrets by the first word in them, with how many characters stand before it."""
+    by_word: dict[str, list[tuple[str, int]]] = {}
+    for secret in secrets:
+        word = WORD.search(secret)
+        if word is not None:
+            by_word.setdefault(word[0], []).append((secret, word.start()))
+    return by_word
+
+
+def written_in(text: str, by_word: dict[str, list[tuple[str, int]]]) -> Iterator[str]:
+    """The secrets that stand in a text as whole words, marked or not."""
+    for word in WORD.finditer(text):
+        for secret, before in by_word.get(word[0], ()):
+            start = word.start() - before
+            end = start + len(secret)
+            ends_in_a_word = WORD.match(secret[-1]) and WORD.match(text, end)
+            if start >= 0 and text.startswith(secret, start) and not ends_in_a_word:
+                yield secret
 
 
 def everywhere(points: Path, labels: Collection[str]) -> Iterator[tuple[Candidate, str]]:

@@ -42,7 +42,10 @@ CONDITIONS = {
     ONE_POINT: "these words stand in one place",
     COPIES_FOUND: "in a text that stands several times a policy finds something",
     CUT_KEPT: "the text is cut into pieces at the same places when the secret is masked",
-    NOWHERE_ELSE: "the secret stands in no other place than those that the corpus marks",
+    NOWHERE_ELSE: (
+        "the secret, in capitals or not, stands in no other place than where the corpus marks it "
+        "and nothing around it"
+    ),
     MARKS_KEPT: "later copies of the text stay masked when the secret is",
     COPIES_KEPT: "copies of the text, and of what takes its place, are read or hidden as before",
     NAMED: "all texts of a person carry one name",
