@@ -15,7 +15,16 @@ from confide.models.batches import Batch
 from confide.models.recompute import recompute
 from confide.runtime import memory
 from confide.runtime.memory import free, taken
-from confide.specs import GPT2Spec, LSTMSpec, ModelSpec, PrivacySpec, RecipeSpec, TrainSpec
+from confide.specs import (
+    AdapterSpec,
+    CausalLMSpec,
+    GPT2Spec,
+    LSTMSpec,
+    ModelSpec,
+    PrivacySpec,
+    RecipeSpec,
+    TrainSpec,
+)
 from confide.stages import train as stage
 from confide.train import forecast as forecasts
 from confide.train.forecast import forecast
@@ -274,3 +283,24 @@ def test_a_job_that_may_not_fit_is_told_so_and_runs(
     lines = [line for line in capsys.readouterr().err.splitlines() if "epoch" not in line]
     assert len(lines) == 2 and "MB of memory (weights 0.0 MB" in lines[0]
     assert "more than there is; what helps: a smaller recipe.physical_batch_size" in lines[1]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_processor_without_products_of_bfloat16_is_named(
+    tmp_path: Path,
+    vocabulary: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    there: bool,
+) -> None:
+    monkeypatch.setattr(stage, "has_bfloat16", lambda _: there)
+    monkeypatch.setattr(forecasts, "has_bfloat16", lambda _: there)
+    wanted = spec("dpsgd")
+    run(tmp_path, vocabulary, wanted)
+    assert "bfloat16" not in capsys.readouterr().err
+    recipe = wanted.recipe.model_copy(update={"precision": "bfloat16", "epochs": 1})
+    run(tmp_path, vocabulary, wanted.model_copy(update={"recipe": recipe}))
+    assert ("leave recipe.precision out" in capsys.readouterr().err) is not there
+    model = CausalLMSpec(kind="causal_lm", pretrained="a/b", adapter=AdapterSpec())
+    ways = forecasts.savings(wanted.model_copy(update={"model": model}))
+    assert ("model.frozen_dtype: bfloat16" in ways) is there

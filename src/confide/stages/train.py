@@ -38,7 +38,7 @@ from confide.train import checkpoint as checkpoints
 from confide.train import snapshots
 from confide.train.evaluation import evaluate_points
 from confide.train.forecast import amount, announce, savings
-from confide.train.job import Job, device_of
+from confide.train.job import Job, device_of, has_bfloat16
 from confide.train.metrics import Watch, passes, progress
 from confide.train.packing import pack
 from confide.train.planning import (
@@ -122,6 +122,7 @@ def train(
                 snapshots.check(checkpoint, len(job.metrics.rows))
         announce(job, plan)
         warn_of_delta(job, plan)
+        warn_of_bfloat16(job)
         run(job, plan, checkpoint, fingerprint)
         # whoever saw one output of a job that is then killed gets no second noise to compare
         job.save(checkpoint, fingerprint)
@@ -148,6 +149,16 @@ def warn_of_delta(job: Job, epochs: Epochs) -> None:
     many = f"1 / {max(units):,}, where that is the number of its {privacy.unit}s"
     advice = f"take at most {10.0 ** -len(str(max(units))):g}"
     warn(f"{job.spec.run}: privacy.delta {privacy.delta:g} is no less than {many}: {advice}")
+
+
+def warn_of_bfloat16(job: Job) -> None:
+    """Say in one line where a job computes in numbers that its processor has no products of."""
+    if job.spec.arithmetic == "float32" or has_bfloat16(job.device) or not job.group.first:
+        return
+    half = job.spec.recipe.precision == "bfloat16"
+    key = "recipe.precision" if half else "model.frozen_dtype"
+    many = "which makes training tens of times slower"
+    warn(f"{job.spec.run}: this processor has no products of bfloat16, {many}: leave {key} out")
 
 
 def run(job: Job, epochs: Epochs, checkpoint: Path, fingerprint: str) -> None:

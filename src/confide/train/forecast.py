@@ -24,7 +24,7 @@ from confide.specs import TrainSpec
 from confide.train.averages import Averages
 from confide.train.evaluation import at_once, read
 from confide.train.filters import Filters
-from confide.train.job import Job
+from confide.train.job import Job, device_of, has_bfloat16
 from confide.train.moments import Moments
 from confide.train.planning import Epochs, discrete
 from confide.types import SPLITS, Step
@@ -211,7 +211,7 @@ def savings(spec: TrainSpec) -> list[str]:
         if model.adapter is None:
             ways.append("model.adapter")
         else:
-            if model.frozen_dtype == "float32":
+            if model.frozen_dtype == "float32" and has_bfloat16(device_of(spec.device)):
                 ways.append("model.frozen_dtype: bfloat16")
             if model.adapter.rank > 1:
                 ways.append(f"a smaller model.adapter.rank (now {model.adapter.rank})")
