@@ -1,7 +1,6 @@
 """Each branch of the advice, from prices made up by hand."""
 
 import math
-import os
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +12,6 @@ from confide.certify.facts import COPIES_KEPT
 from confide.commands.recommend import (
     best_unigram,
     cells,
-    changed_texts,
     described,
     evaluation_of,
     is_stale,
@@ -27,7 +25,6 @@ from confide.config.params import load
 from confide.files.io import write_json
 from confide.report.results import unigram_like
 from confide.report.tables.table import worse_than_unigram
-from confide.specs import TableSpec
 from tests.project import ROOT
 
 SECRET, RECORD, AUTHOR = (
@@ -433,26 +430,6 @@ def test_a_policy_that_finds_nothing_is_a_warning():
     assert "WARNING: policy names finds nothing" in described(MEASURED._replace(found=0))
     for found in (1, None):
         assert "WARNING" not in described(MEASURED._replace(found=found))
-
-
-def test_a_text_that_is_newer_than_what_was_measured_of_it_is_named(tmp_path, monkeypatch):
-    params = load(ROOT / "tests/params.tiny.yaml")
-    monkeypatch.chdir(tmp_path)
-    text = tmp_path / "mine.csv"
-    text.write_text("text\nhello\n")
-    own = TableSpec(reader="table", path=str(text), text="text")
-    (run, *_) = jobs.of_row(params, "crt")
-    corpus = params.datasets[run.row.dataset].corpus
-    params = params.model_copy(update={"corpora": params.corpora | {corpus: own}})
-    recall = tmp_path / "data/work" / run.redaction / "recall.json"
-    recall.parent.mkdir(parents=True)
-    recall.write_text("{}")
-    os.utime(recall, (2000, 2000))
-    os.utime(text, (1000, 1000))
-    assert changed_texts(params, [run], "snakemake") == []
-    os.utime(text, (3000, 3000))
-    said, gap = changed_texts(params, [run, run], "snakemake")
-    assert said.startswith(f"{text} is newer than what was measured of it") and gap == ""
 
 
 def test_a_model_of_other_settings_does_not_count(tmp_path, monkeypatch):

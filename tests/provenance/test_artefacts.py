@@ -1,9 +1,11 @@
 """Digests of what was made elsewhere: by content and names, wherever it lies."""
 
 import hashlib
+import os
 
 from confide.files.io import sha256
-from confide.provenance.artefacts import digest_of
+from confide.provenance import artefacts
+from confide.provenance.artefacts import corpus_state, digest_of
 
 
 def test_a_file_a_folder_a_package_and_nothing(tmp_path):
@@ -33,3 +35,21 @@ def test_a_model_of_the_hub_is_found_where_it_was_downloaded_to(tmp_path, monkey
     ]
     assert digest_of("someone/small") == hashlib.sha256("".join(lines).encode()).hexdigest()
     assert digest_of("someone/else") is None
+
+
+def test_a_corpus_is_its_content_whatever_its_dates(tmp_path, monkeypatch):
+    folder = tmp_path / "texts"
+    (folder / "more").mkdir(parents=True)
+    (folder / "a.csv").write_text("text\none\n")
+    (folder / "more/b.csv").write_text("text\ntwo\n")
+    before = corpus_state(folder)
+    os.utime(folder / "a.csv", (1000, 1000))
+    assert corpus_state(folder) == before
+    (folder / "a.csv").write_text("text\nsix\n")
+    os.utime(folder / "a.csv", (1000, 1000))
+    assert corpus_state(folder) != before
+    monkeypatch.setattr(artefacts, "MUCH", 1)  # of more than that names, sizes and dates count
+    dated = corpus_state(folder)
+    os.utime(folder / "a.csv", (2000, 2000))
+    assert corpus_state(folder) != dated
+    assert corpus_state(tmp_path / "nowhere") is None

@@ -67,6 +67,7 @@ def test_a_report_needs_results(tmp_path, called, capsys, monkeypatch):
         assert "not made yet" in capsys.readouterr().err and not called
     (tmp_path / "mine/results/summary").mkdir(parents=True)
     (tmp_path / "mine/results/summary/index.html").touch()
+    monkeypatch.setattr("confide.commands.report.left", lambda *options: [])
     for place in (["-d", "mine"], ["-n", "-dmine"], ["x", "--directory=mine"]):
         assert cli.main(["report", *place]) == 0
         style = str(ROOT / "workflow/report/report.css")

@@ -110,6 +110,20 @@ def test_what_is_not_measured_yet_is_named(fresh):
     printed = fresh.run("confide", "recommend", ".", check=False)
     assert (
         fresh.status == 2
-        and "recall.json: is not there yet: `snakemake prepare`" in printed
+        and "is not there yet, or of other text, settings or code" in printed
+        and "`snakemake prepare` makes it" in printed
         and printed.count("\n") == 1
     )
+
+
+def test_what_changed_since_is_not_taken_for_what_is_there(built, tmp_path):
+    """Neither advice nor the settings beside results are of a params.yaml that these are not of."""
+    project = built.copy(tmp_path / "project")
+    assert "Recommended: " in project.run("confide", "recommend", ".")
+    project.edit("params.yaml", "{ epsilon: 3.0 }", "{ epsilon: 1.0 }")
+    assert "Recommended: " in project.run("confide", "recommend", ".")
+    printed = project.run("confide", "report", check=False)
+    assert project.status == 2 and "was made of other settings, files or code" in printed
+    project.edit("params.yaml", "users: 500", "users: 400")
+    printed = project.run("confide", "recommend", ".", check=False)
+    assert project.status == 2 and "points.jsonl: is not there yet, or of other text" in printed

@@ -11,7 +11,6 @@ from a few of its steps, run on text without meaning, which takes a minute.
 
 import argparse
 import os
-import subprocess
 from collections.abc import Sequence
 from contextlib import chdir
 from heapq import heappop, heappush
@@ -20,12 +19,12 @@ from typing import NamedTuple
 from confide.advisor.forecast import costs
 from confide.advisor.rates import Cost
 from confide.config.params import load
-from confide.errors import Failure
-from confide.output.escaping import say, warn
+from confide.output.escaping import say
 from confide.report.tables.table import table_lines
 from confide.runtime import packaged
 from confide.runtime.durations import duration
-from confide.runtime.workflow_log import WorkflowJob, planned
+from confide.runtime.plan import left
+from confide.runtime.workflow_log import WorkflowJob
 
 HEAD = ("jobs", "how many", "time of each", "of all", "memory of each", "estimated from")
 
@@ -39,13 +38,7 @@ class Outlook(NamedTuple):
 
 def forecast(*options: str) -> None:
     """Print a table. Failure where Snakemake refuses the plan, after it has said why."""
-    plan = subprocess.run(
-        packaged.command(["--dry-run", *options]), capture_output=True, text=True, check=False
-    )
-    if plan.returncode:
-        warn(*plan.stderr.splitlines())
-        raise Failure("there is no plan: Snakemake says why above")
-    jobs = planned(plan.stdout)
+    jobs = left(*options)
     if not jobs:
         say("Nothing is left to do.")
         return

@@ -5,7 +5,6 @@ and rates are read.
 """
 
 import math
-import os
 from collections.abc import Mapping
 from contextlib import chdir
 from dataclasses import replace
@@ -45,6 +44,7 @@ from confide.provenance.terms import read_before, terms
 from confide.report.results import unigram_like
 from confide.report.tables.table import show, table_lines
 from confide.runtime.durations import duration
+from confide.runtime.plan import left
 from confide.runtime.workflow_log import WorkflowJob
 from confide.specs import NeighboursSpec, Params, RecallSpec
 from confide.specs.files import NeighboursFile, RecallFile
@@ -102,6 +102,7 @@ def recommend(
     call = command(folder)
     with chdir(folder):
         params = load()
+        refuse_unprepared(call)
         runs = [
             run
             for run in jobs.runs_of(params, params.select).values()
@@ -124,13 +125,27 @@ def recommend(
             all_policies += policies
             options += prices
         worth_lines = [
-            *changed_texts(params, runs, call),
             *other_settings(stale, call),
             *worths(runs, measured),
         ]
         advice = advise(options, all_policies, wish)
         time_lines = [] if advice.best is None else time_of(params, runs, advice.best)
     say(*page(all_policies, advice, wish, worth_lines), *time_lines)
+
+
+def refuse_unprepared(call: str) -> None:
+    """InputError unless all that is looked at here was made of what is there now: params.yaml,
+    corpora, reviews and word lists.
+
+    call: what a user calls to run the workflow in this folder.
+    """
+    unmade = left("prepare")
+    if unmade:
+        raise InputError(
+            "is not there yet, or of other text, settings or code than there are now: "
+            f"`{call} prepare` makes it",
+            file=Path(unmade[0].outputs[0]).resolve(),
+        )
 
 
 def protected(params: Params, run: Run) -> bool:
@@ -320,26 +335,6 @@ def other_settings(stale: list[Run], call: str) -> list[str]:
         f"{run.run} was made with other settings than params.yaml has, and does not count here: "
         f"`{call}` makes it again."
         for run in stale
-    ]
-    return [*lines, ""] if lines else []
-
-
-def changed_texts(params: Params, runs: list[Run], call: str) -> list[str]:
-    """A line for each file of text that is newer than what was measured of it, and an empty one;
-    none where there are none.
-    """
-    measured_at: dict[str, float] = {}
-    for run in runs:
-        corpus = params.corpora[params.datasets[run.row.dataset].corpus]
-        file = getattr(corpus, "path", None)
-        if file is not None and os.path.exists(file):
-            then = Path("data/work", run.redaction, "recall.json").stat().st_mtime
-            measured_at[file] = min(then, measured_at.get(file, math.inf))
-    lines = [
-        f"{file} is newer than what was measured of it: if it changed, what stands here is of the "
-        f"text before, and `{call}` makes everything again."
-        for file, then in measured_at.items()
-        if os.path.getmtime(file) > then
     ]
     return [*lines, ""] if lines else []
 

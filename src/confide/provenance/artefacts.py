@@ -6,10 +6,12 @@ meant.
 
 import hashlib
 import importlib.util
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from confide.files.folders import state_of, walk
+from confide.files.folders import found_below, state_of, walk
 from confide.files.io import sha256
 
 MUCH = 4_000_000_000  # bytes of a file that is not read at each look, as in profiles/default
@@ -35,15 +37,24 @@ def digest_of(artefact: str | None) -> str | None:
 
 
 def corpus_state(path: Path) -> str | None:
-    """What a corpus is read from: its content, but of a folder, and of more than MUCH, its names,
-    sizes and dates; None where there is none.
+    """What a corpus is read from: its content, but of more than MUCH its names, sizes and dates;
+    None where there is none.
 
     Snakemake itself looks at a file that is newer than what was made of it, and at no other: what
     `mv` or a backup puts in its place may be older.
     """
     if path.is_file() and path.stat().st_size <= MUCH:
         return sha256(path)
-    return state_of(path)
+    files = {
+        file: known.st_size for file, known in found_below(path) if stat.S_ISREG(known.st_mode)
+    }
+    if not files or sum(files.values()) > MUCH:
+        return state_of(path)
+    total = hashlib.sha256()
+    for file in files:
+        named = os.fsencode(os.path.relpath(file, path))
+        total.update(b"%s\0%s\n" % (named, sha256(Path(file)).encode()))
+    return total.hexdigest()
 
 
 def place_of(artefact: str) -> Path | None:
