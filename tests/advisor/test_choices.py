@@ -24,7 +24,7 @@ from confide.advisor.choices import (
 )
 from confide.advisor.survey import Corpus, Effect, Hits, Points, Presets
 from confide.advisor.template import as_yaml
-from confide.config.params import check
+from confide.config.params import validated
 from confide.dp.accounting.audit_power import mu_of, power
 from confide.dp.accounting.curves import gaussian_curve
 from confide.dp.accounting.tradeoff import points_of
@@ -239,7 +239,9 @@ SOME = (100, 120, 130), 30, {(LABEL, "train"): 60, (LABEL, "test"): 60}
 def test_the_file_is_one_that_the_workflow_takes(count, epsilon, hidden, noisy, gold):
     points = points_with(count, max(hidden), hidden, noisy)
     choice = choose(corpus_with(100, 900, 1400, gold=gold), points, "turn", epsilon)
-    params = check(yaml.safe_load(as_yaml(choice, LinesSpec(reader="lines", path=__file__))), None)
+    params = validated(
+        yaml.safe_load(as_yaml(choice, LinesSpec(reader="lines", path=__file__))), []
+    )
     assert choice.attacked == (LABEL if gold else None) and ("members" in params.attacks) == bool(
         gold
     )
@@ -271,4 +273,4 @@ def test_the_file_is_one_that_the_workflow_takes(count, epsilon, hidden, noisy, 
         )
     paths = (__file__, __file__.replace("test_choices", "test_init"))
     specs = [LinesSpec(reader="lines", path=path) for path in paths]
-    check(yaml.safe_load(as_yaml(choice, *specs)), None)
+    validated(yaml.safe_load(as_yaml(choice, *specs)), [])

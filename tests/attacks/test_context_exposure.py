@@ -18,7 +18,7 @@ from confide.attacks.exposure.candidates import Sentence
 from confide.attacks.exposure.context_exposure import behind, rank_of, values_with
 from confide.attacks.registry import ATTACKS
 from confide.attacks.target import Target
-from confide.config.params import check
+from confide.config.params import validated
 from confide.data.partition_files import load_partition
 from confide.errors import InputError
 from confide.files.io import read_json, read_jsonl, write_json, write_jsonl
@@ -322,15 +322,15 @@ def test_parameters_say_so_before_anything_runs() -> None:
     name = params["datasets"]["sim"]["canaries"]
     params["canaries"][name] |= {"input_only": True}
     with pytest.raises(InputError, match=rf"canaries\.{name}\.template.*no word behind"):
-        check(params, None)
+        validated(params, [])
     params["canaries"][name] |= {"template": "ID {3}, call me"}
     with pytest.raises(InputError, match=r"datasets\.sim.*canaries.*learn: all_but_read"):
-        check(params, None)
+        validated(params, [])
     params["datasets"]["sim"] |= {"learn": "all_but_read"}
-    check(params, None)
+    validated(params, [])
     params["canaries"][name] |= {"input_only": False}
     with pytest.raises(InputError, match=r"datasets\.sim\.learn = 'all_but_read': needs canaries"):
-        check(params, None)
+        validated(params, [])
 
 
 def test_parameters_take_an_answer_of_what_is_only_read_alone() -> None:
@@ -338,14 +338,14 @@ def test_parameters_take_an_answer_of_what_is_only_read_alone() -> None:
     name = params["datasets"]["sim"]["canaries"]
     params["datasets"]["sim"] |= {"learn": "all_but_read"}
     params["canaries"][name] |= {"input_only": True, "template": "ID {4}, for box {2}"}
-    check(params, None)
+    validated(params, [])
     params["canaries"][name] |= {"template": "ID {4}/{2} ok"}
     with pytest.raises(InputError, match=f"canaries.{name}.template = .*word of its secret"):
-        check(params, None)
+        validated(params, [])
     params["datasets"]["sim"] |= {"learn": "all"}
     params["canaries"][name] |= {"input_only": False, "template": "ID {4}, for box {2}"}
     with pytest.raises(InputError, match=f"canaries.{name}.template = .*exactly one slot"):
-        check(params, None)
+        validated(params, [])
 
 
 def test_settings_without_it_have_the_digest_that_they_had() -> None:

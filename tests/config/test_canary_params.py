@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from confide.config import jobs
-from confide.config.params import check
+from confide.config.params import load, validated
 from confide.errors import InputError
 from confide.specs import CanarySpec, WordCanarySpec
 
@@ -27,7 +27,7 @@ def config():
 
 
 def test_kinds_are_told_apart_and_digits_need_none():
-    params = check(config(), None)
+    params = validated(config(), [])
     assert isinstance(params.canaries["words"], WordCanarySpec) and params.canaries[
         "words"
     ].copies == [1, 5]
@@ -91,7 +91,7 @@ def test_what_does_not_fit_is_refused_by_name(tmp_path, place, value, message):
     block[place[-1]] = value
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(found))
     with pytest.raises(InputError, match=message):
-        check(found, tmp_path / "params.yaml")
+        load(tmp_path / "params.yaml")
 
 
 def new_tokens():
@@ -136,7 +136,7 @@ def new_tokens():
 def test_new_tokens_are_of_the_datasets_tokenizer():
     found = new_tokens()
     found["runs"]["new"]["init"] = "plain"
-    params = check(found, None)
+    params = validated(found, [])
     assert set(jobs.token_audits(params.canaries["new"])) == {"game", "inclusion"}
     assert (
         jobs.token_audits(params.canaries["id3x4"])
@@ -229,7 +229,7 @@ def test_new_tokens_that_nobody_could_learn_are_refused_by_file_line_and_key(
     block[place[-1]] = value
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(found))
     with pytest.raises(InputError, match=rf"params\.yaml:\d+: {message}") as error:
-        check(found, tmp_path / "params.yaml")
+        load(tmp_path / "params.yaml")
     assert "\n" not in str(error.value)
 
 
@@ -242,8 +242,8 @@ def test_corpora_with_authors():
         "posts": {"reader": "reddit", "path": "x", "text": "summary"},
     }
     found["datasets"]["posts"] = found["datasets"]["sim"] | {"corpus": "posts"}
-    check(found, None)  # nothing selected reads a file that is not there
+    validated(found, [])  # nothing selected reads a file that is not there
     found["runs"]["posts"] = found["runs"]["worded"] | {"dataset": "posts", "attacks": []}
     found["studies"]["tiny"]["runs"].append("posts")
     with pytest.raises(InputError, match="corpora.posts.path = 'x': there is no such file"):
-        check(found, None)
+        validated(found, [])

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from confide.config import jobs, studies
 from confide.config.definitions import FIGURES
 from confide.config.layers import keys_at
-from confide.config.params import SCHEMA, check, load, schema
+from confide.config.params import SCHEMA, load, schema, validated
 from confide.errors import InputError
 from confide.provenance.terms import PARTITION, TEXT, terms
 from confide.specs import (
@@ -419,7 +419,7 @@ def test_a_configuration_without_a_file_is_checked_too():
     with pytest.raises(
         InputError, match=r"^runs.crt.model = 'gru': is not defined under models: lstm$"
     ):
-        check(config, None)
+        validated(config, [])
 
 
 def test_warm_start_needs_the_same_model_and_tokenizer(tmp_path):

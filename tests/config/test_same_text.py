@@ -11,7 +11,7 @@ import yaml
 from confide.commands.generate import texts
 from confide.config import jobs
 from confide.config.definitions import is_made_here
-from confide.config.params import check
+from confide.config.params import validated
 from confide.config.same_text import meet, same_text
 from confide.corpora.lines import Shard, raw_lines
 from confide.errors import InputError
@@ -109,7 +109,7 @@ def test_a_run_does_not_read_as_public_what_it_protects():
     with pytest.raises(
         InputError, match="protects the corpus sim, and the corpus public, which it reads as public"
     ):
-        check(given, None)
+        validated(given, [])
 
 
 def test_a_vocabulary_from_files_is_not_public_by_the_name_of_a_corpus():
@@ -118,8 +118,8 @@ def test_a_vocabulary_from_files_is_not_public_by_the_name_of_a_corpus():
     with pytest.raises(
         InputError, match=r"tokenizers\.bpe\.corpus = 'public': has no meaning for kind gpt2"
     ):
-        check(given, None)
-    params = check(tiny(), None)
+        validated(given, [])
+    params = validated(tiny(), [])
     words = TokenizerSpec(kind="gpt2", source="mine", corpus="public")
     changed = params.model_copy(update={"tokenizers": {"bpe": words}})
     assert not jobs.tokenizer_read(changed, "bpe").public
@@ -127,7 +127,7 @@ def test_a_vocabulary_from_files_is_not_public_by_the_name_of_a_corpus():
 
 @pytest.mark.parametrize("kind", ["gpt2", "pretrained"])
 def test_the_archive_of_gpt2_alone_is_public_undeclared(kind):
-    params = check(tiny(), None)
+    params = validated(tiny(), [])
     words = TokenizerSpec(kind=kind, source="archive")
     changed = params.model_copy(update={"tokenizers": {"bpe": words}})
     assert jobs.tokenizer_read(changed, "bpe").public is (kind == "gpt2")
@@ -139,7 +139,7 @@ def test_what_a_classifier_starts_from_is_public_only_if_it_is_declared():
         fit = {"kind": "classifier", "pretrained": "roberta", "public": public}
         given["domain_policies"] = {"windows": {"corpus": "public", "fit": fit}}
         given["policies"]["digits"] = {"kind": "classifier", "model": "windows"}
-        params = check(given, None)
+        params = validated(given, [])
         (run, *_) = jobs.of_row(params, "crt")
         told = {
             read.source: read.public for read in jobs.reads(params, run) if read.stage == "policy"
@@ -160,11 +160,11 @@ def test_what_the_workflow_makes_is_not_declared_public(place):
     given = tiny()
     given["policies"]["own"] = {"kind": "keyword", "model": place, "public": True}
     with pytest.raises(InputError, match=r"policies\.own\.model = .*: is made by this workflow"):
-        check(given, None)
+        validated(given, [])
     for _ in range(2):  # however deep in unions it stands
         given["policies"]["own"] = {"kind": "union", "policies": [given["policies"]["own"]]}
         with pytest.raises(InputError, match=r"policies\.own\.model = .*: is made by this"):
-            check(given, None)
+            validated(given, [])
 
 
 def test_lists_and_weights_of_the_workflow_are_not_declared_public(tmp_path, monkeypatch):
@@ -175,12 +175,12 @@ def test_lists_and_weights_of_the_workflow_are_not_declared_public(tmp_path, mon
     given = tiny()
     given["policies"]["own"] = {"kind": "words", "path": place, "independent": True}
     with pytest.raises(InputError, match=r"policies\.own\.path = .*: is made by this workflow"):
-        check(given, None)
+        validated(given, [])
     del given["policies"]["own"]
     fit = {"kind": "classifier", "pretrained": "models/crt/g0-s0", "public": True}
     given["domain_policies"] = {"windows": {"corpus": "public", "fit": fit}}
     with pytest.raises(InputError, match=r"windows\.fit\.pretrained = .*: is made by this"):
-        check(given, None)
+        validated(given, [])
 
 
 def test_a_released_model_is_not_declared_public(tmp_path):
@@ -200,14 +200,14 @@ def test_a_released_model_is_not_declared_public(tmp_path):
     given["models"]["own"] = {"kind": "gpt2", "pretrained": str(released), "public": True}
     given["runs"]["again"] = given["runs"]["dpsgd"] | {"model": "own"}
     with pytest.raises(InputError, match=r"models\.own\.pretrained = .*confide release.*init"):
-        check(given, None)
+        validated(given, [])
     given["models"]["own"]["public"] = False
-    check(given, None)
+    validated(given, [])
     given["tokenizers"]["own"] = {"kind": "gpt2", "source": str(released), "public": True}
     with pytest.raises(InputError, match=r"tokenizers\.own\.source = .*confide release"):
-        check(given, None)
+        validated(given, [])
     (released / "README.md").write_text("---\nlicense: apache-2.0\n---\nA model.\n")
-    check(given, None)
+    validated(given, [])
 
 
 TOKENIZER = SimpleNamespace(encode=lambda prompt: [])
@@ -251,12 +251,12 @@ def test_what_a_model_wrote_is_not_declared_public(tmp_path, monkeypatch, place,
     given["datasets"]["written"] = given["datasets"]["sim"] | {"corpus": "written"}
     del given["datasets"]["written"]["canaries"]
     given["runs"]["again"] = given["runs"]["dpsgd"] | {"dataset": "written", "attacks": []}
-    params = check(given, None)
+    params = validated(given, [])
     synthetic = [jobs.data(params, jobs.of_row(params, row)[0]).synthetic for row in RUNS]
     assert synthetic == [place.endswith(".jsonl") and "/" not in place, False]
     given["datasets"]["written"]["public"] = True
     with pytest.raises(InputError, match=rf"datasets\.written\.public = .*{message}"):
-        check(given, None)
+        validated(given, [])
 
 
 @pytest.mark.parametrize("link", [os.link, os.symlink])
@@ -281,10 +281,10 @@ def test_no_cover_is_made_to_miss_a_share_of_secrets():
     given["policies"]["digits"] = {"kind": "cover", "patterns": {"digit": r"\d"}}
     message = r"runs\.redacted\.gammas = .*: policies\.digits covers"
     with pytest.raises(InputError, match=message):
-        check(given, None)
+        validated(given, [])
     for row in given["runs"].values():
         row.pop("gammas", None)
-    check(given, None)
+    validated(given, [])
 
 
 @pytest.mark.parametrize("depth", [1, 2])
@@ -294,4 +294,4 @@ def test_no_cover_is_united_with_other_policies(depth):
     for _ in range(depth):
         given["policies"]["digits"] = {"kind": "union", "policies": [given["policies"]["digits"]]}
     with pytest.raises(InputError, match=r"policies\.digits\.policies: unite a cover with others"):
-        check(given, None)
+        validated(given, [])

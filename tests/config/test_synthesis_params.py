@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from confide.config import jobs, studies
-from confide.config.params import check
+from confide.config.params import validated
 from confide.errors import InputError
 
 TINY = Path(__file__).parents[1] / "params.tiny.yaml"
@@ -23,7 +23,7 @@ def config(**row: Any) -> dict[str, Any]:
 
 
 def test_a_row_that_writes_is_measured_and_no_other() -> None:
-    params = check(config(), None)
+    params = validated(config(), [])
     runs = jobs.runs_of(params, ["tiny"])
     measured = {name for name, run in runs.items() if "worth" in jobs.outcomes(run)}
     assert measured == {"dpsgd/g0-s0"}
@@ -33,13 +33,13 @@ def test_a_row_that_writes_is_measured_and_no_other() -> None:
 
 
 def test_the_gate_holds_the_audit_of_texts_of_a_row_that_writes_and_of_no_other() -> None:
-    runs = studies.gate(check(config(), None), "tiny").runs
+    runs = studies.gate(validated(config(), []), "tiny").runs
     audits: dict[str, list[str | None]] = {}
     for run in runs:
         audits.setdefault(run.run, []).append(run.audit)
     assert audits["dpsgd/g0-s0"] == ["game", "text_audit"]
     assert audits["crt/g0.1-s0"] == ["game"]
-    alone = studies.gate(check(config(attacks=[]), None), "tiny").runs
+    alone = studies.gate(validated(config(attacks=[]), []), "tiny").runs
     assert [run.audit for run in alone if run.run == "dpsgd/g0-s0"] == ["text_audit"]
 
 
@@ -48,13 +48,13 @@ def test_what_is_written_changes_no_training_and_rows_still_share_it() -> None:
     del plain["runs"]["dpsgd"]["synthesis"]
     trained = [
         jobs.training(params, jobs.runs_of(params, ["tiny"])["dpsgd/g0-s0"])
-        for params in (check(config(), None), check(plain, None))
+        for params in (validated(config(), []), validated(plain, []))
     ]
     assert trained[0] == trained[1]
     both = config()
     both["runs"]["dpsgd_again"] = plain["runs"]["dpsgd"]
     both["studies"]["tiny"]["runs"].append("dpsgd_again")
-    runs = jobs.runs_of(check(both, None), ["tiny"])
+    runs = jobs.runs_of(validated(both, []), ["tiny"])
     assert "dpsgd_again/g0-s0" not in runs
     assert "worth" in jobs.outcomes(runs["dpsgd/g0-s0"])
 
@@ -63,7 +63,7 @@ def test_one_training_writes_one_kind_of_texts() -> None:
     both = config()
     both["runs"]["dpsgd_again"] = both["runs"]["dpsgd"] | {"synthesis": "more"}
     with pytest.raises(InputError, match=r"another row of the same training .* writes few"):
-        check(both, None)
+        validated(both, [])
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_one_training_writes_one_kind_of_texts() -> None:
 )
 def test_what_cannot_be_is_one_line(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        check(config() | {"synthesis": change}, None)
+        validated(config() | {"synthesis": change}, [])
 
 
 @pytest.mark.parametrize("name", jobs.OF_TEXTS)
@@ -86,4 +86,4 @@ def test_names_of_their_files_are_taken(name: str) -> None:
     found = config()
     found["attacks"][name] = {"kind": "exposure"}
     with pytest.raises(InputError, match="this name is taken"):
-        check(found, None)
+        validated(found, [])

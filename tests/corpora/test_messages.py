@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
-from confide.config.params import check
+from confide.config.params import validated
 from confide.corpora.messages import read, template_of
 from confide.errors import InputError
 from confide.files.io import read_jsonl
@@ -344,7 +344,7 @@ def test_only_conversations_with_a_template_have_turns_of_assistants() -> None:
     params["corpora"]["chats"] = {"reader": "messages", "path": "chats.jsonl"}
     dataset = next(iter(params["datasets"].values()))
     params["datasets"]["chats"] = dataset | {"corpus": "chats", "point": "turn"}
-    check(params, None)
+    validated(params, [])
     params["datasets"]["chats"]["learn"] = "assistant"
     with pytest.raises(InputError, match="needs a corpus of the reader messages with a template"):
-        check(params, None)
+        validated(params, [])

@@ -10,7 +10,7 @@ import spacy
 import yaml
 
 from confide.config import jobs
-from confide.config.params import check
+from confide.config.params import validated
 from confide.errors import InputError
 from confide.files.io import read_json, write_jsonl
 from confide.policies import policy
@@ -198,7 +198,7 @@ def params(public, **policies):
     }
     tiny["policies"] |= policies
     tiny["datasets"]["sim"] |= {name: name for name in policies}
-    return check(tiny, None)
+    return validated(tiny, [])
 
 
 NAMES = {"kind": "ner", "model": "names"}
@@ -237,8 +237,8 @@ def test_names_of_pipelines_become_files_and_others_stay():
 def test_pipelines_of_nothing_and_of_unknown_corpora_are_refused():
     tiny = yaml.safe_load((Path(__file__).parents[1] / "params.tiny.yaml").read_text())
     with pytest.raises(InputError, match=r"pipelines\.p: needs a package, or a treebank"):
-        check(tiny | {"pipelines": {"p": {}}}, None)
+        validated(tiny | {"pipelines": {"p": {}}}, [])
     with pytest.raises(
         InputError, match=r"pipelines\.p\.entities = 'nix': is not defined under corpora"
     ):
-        check(tiny | {"pipelines": {"p": {"entities": "nix"}}}, None)
+        validated(tiny | {"pipelines": {"p": {"entities": "nix"}}}, [])

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from confide import models
-from confide.config.params import check
+from confide.config.params import validated
 from confide.dp.ledger import Ledger
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.randomness import Stream
@@ -185,7 +185,7 @@ def test_what_reads_other_tokens_is_refused(
     row = {"dataset": "talks", "model": "lstm", "method": method, "recipe": "other"}
     given["runs"]["talks"] = row | {"privacy": "eps3", "dedup": False}
     with pytest.raises(InputError, match=message):
-        check(given, None)
+        validated(given, [])
 
 
 @pytest.mark.parametrize("state", ["noise", "published"])
@@ -196,7 +196,7 @@ def test_private_states_that_pass_on_gradients_of_all_tokens_are_refused(state: 
     row = {"dataset": "talks", "model": "lstm", "method": "selective", "recipe": "other"}
     given["runs"]["talks"] = row | {"privacy": "eps3", "dedup": False}
     with pytest.raises(InputError, match="its private states pass on gradients of all tokens"):
-        check(given, None)
+        validated(given, [])
 
 
 def test_other_corpora_have_no_turns() -> None:
@@ -204,7 +204,7 @@ def test_other_corpora_have_no_turns() -> None:
     name = next(iter(given["datasets"]))
     given["datasets"][name] |= {"learn": "assistant"}
     with pytest.raises(InputError, match=f"datasets.{name}.learn = 'assistant': needs a corpus"):
-        check(given, None)
+        validated(given, [])
 
 
 def test_evaluation_counts_what_is_learned(tmp_path: Path, vocabulary: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from transformers import PreTrainedTokenizerFast
 
-from confide.config.params import check
+from confide.config.params import validated
 from confide.errors import InputError
 from confide.specs import TokenizerSpec
 from confide.stages.tokenizer import tokenizer
@@ -70,7 +70,7 @@ def chats() -> dict[str, Any]:
 
 
 def test_a_dataset_of_conversations() -> None:
-    assert check(chats(), None).datasets["talks"].corpus == "talks"
+    assert validated(chats(), []).datasets["talks"].corpus == "talks"
 
 
 @pytest.mark.parametrize(
@@ -90,4 +90,4 @@ def test_what_cannot_be_is_refused(
     given = chats()
     given[block][name] = given[block][name] | changes
     with pytest.raises(InputError, match=message):
-        check(given, None)
+        validated(given, [])

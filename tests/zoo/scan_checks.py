@@ -12,7 +12,7 @@ import yaml
 
 from confide.config import jobs
 from confide.config.outgoing import public_sources, pushed
-from confide.config.params import check
+from confide.config.params import validated
 from confide.scan.containers import streams
 from confide.scan.search import Searcher
 from confide.scan.unfolding import Budget, TooLarge, inflated
@@ -40,7 +40,7 @@ def only_declared_text_is_public() -> None:
     it public; nor is what a list of customers finds in a public one.
     """
     params = yaml.safe_load((ROOT / "tests/params.tiny.yaml").read_text())
-    assert public_sources(check(params), ["sim"]) == ["public-turn"]
+    assert public_sources(validated(params, []), ["sim"]) == ["public-turn"]
     params["datasets"]["sim"]["fill"] = "public"
     assert [read.public for read in values_of(params)] == [True]
     words = {"kind": "words", "path": "customers.txt", "label": "name"}
@@ -48,9 +48,9 @@ def only_declared_text_is_public() -> None:
     assert [read.public for read in values_of(params)] == [False]
     params = yaml.safe_load((ROOT / "tests/params.tiny.yaml").read_text())
     params["tokenizers"]["bpe"]["corpus"] = "sim"
-    assert public_sources(check(params), ["sim"]) == []
+    assert public_sources(validated(params, []), ["sim"]) == []
     params["datasets"]["public"]["corpus"] = "sim"
-    assert jobs.public_corpora(Params.model_validate(params)) == set()  # `check` refuses it
+    assert jobs.public_corpora(Params.model_validate(params)) == set()  # `validated` refuses it
 
 
 def values_of(params: dict[str, Any]) -> list[ReadSpec]:

@@ -20,7 +20,6 @@ from pydantic import ValidationError
 
 from confide.config import definitions, rows
 from confide.config.layers import Layer, Problem, merged, read_layers, refused, typed
-from confide.config.yaml_lines import compose
 from confide.errors import InputError
 from confide.output.escaping import warn
 from confide.specs import Params, ParamsFile
@@ -49,14 +48,6 @@ def load_layers(files: Sequence[Path], overrides: Mapping[str, Any]) -> Composed
     if overrides:
         layers.append(Layer("--config", None, dict(overrides)))
     return Composed(values=merged(layers), params=check_layers(layers), files=sources)
-
-
-def check(config: Any, file: Path | None = FILE) -> Params:
-    """Check an already parsed configuration; `file`, where it was read from, knows its lines."""
-    layers = []
-    if file is not None and file.is_file():
-        layers.append(Layer(file, compose(file)[0], config))
-    return validated(config, layers)
 
 
 def check_layers(layers: Sequence[Layer]) -> Params:
