@@ -25,12 +25,13 @@ from confide.commands.release import (
     release,
 )
 from confide.commands.spend import spend
-from confide.commands.verify import CERTIFICATE, verify
+from confide.commands.verify import verify
 from confide.corpora.lines import SYNTHETIC, WRITTEN_NAME
 from confide.data.partition_files import write_partitions
 from confide.data.redacted_texts import RedactedTexts
 from confide.errors import Failure, InputError
 from confide.files.io import read_json, sha256, write_json, write_jsonl
+from confide.specs.files import CERTIFICATE
 from confide.text.planted import audit_doc, canary_doc
 from confide.text.tokenizer import Tokenizer, load, save, train_bpe
 from confide.train.student import view_of

@@ -11,7 +11,6 @@ from pathlib import Path
 import torch
 
 from confide import models
-from confide.commands.verify import CERTIFICATE
 from confide.errors import InputError
 from confide.files.encodings import text_lines
 from confide.files.io import write_jsonl
@@ -20,6 +19,7 @@ from confide.models.generation import generate as continued
 from confide.output.escaping import say
 from confide.runtime.memory import keep_pages
 from confide.specs import SamplingSpec, parse
+from confide.specs.files import CERTIFICATE
 from confide.text.tokenizer import Tokenizer, load
 from confide.train.job import device_of
 

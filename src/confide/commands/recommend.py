@@ -28,7 +28,6 @@ from confide.advisor.page import plain
 from confide.advisor.prices import PRICED, priced, with_wish
 from confide.advisor.rates import BENCHMARKS
 from confide.commands.init import command
-from confide.commands.verify import CERTIFICATE
 from confide.config import jobs
 from confide.config.jobs import Run
 from confide.config.params import FILE, load
@@ -47,7 +46,7 @@ from confide.runtime.durations import duration
 from confide.runtime.plan import left
 from confide.runtime.workflow_log import WorkflowJob
 from confide.specs import NeighboursSpec, Params, RecallSpec
-from confide.specs.files import NeighboursFile, RecallFile
+from confide.specs.files import CERTIFICATE, NeighboursFile, RecallFile
 from confide.train.pools import share_of
 from confide.types import Partition
 

@@ -21,7 +21,6 @@ from confide.certify.rounding import ROUNDED, rate_up
 from confide.certify.texts import certificate_of_texts, check_reads_redacted, header
 from confide.commands.verify import (
     ADAPTER,
-    CERTIFICATE,
     TRANSFORMERS,
     certificate_in,
     reached,
@@ -39,7 +38,7 @@ from confide.report.pages.certificate import both_pages
 from confide.report.pages.opening import audited
 from confide.signing.evidence import checks_of
 from confide.specs import CausalLMSpec, CertifySpec, ModelSpec, ScanSpec, parse
-from confide.specs.files import MeasuredFile, NeighboursFile, RecallFile
+from confide.specs.files import CERTIFICATE, MeasuredFile, NeighboursFile, RecallFile
 from confide.text.tokenizer import load as load_tokenizer
 
 # files that a certificate names, and what each is called outside; {} numbers those that may be

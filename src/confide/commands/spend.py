@@ -25,7 +25,6 @@ from confide.certify.together import (
     total,
 )
 from confide.commands.verify import (
-    CERTIFICATE,
     NEEDED,
     certificate_in,
     checked,
@@ -38,7 +37,7 @@ from confide.files.folders import found_below
 from confide.files.io import number, read_file, write_json
 from confide.output.escaping import say
 from confide.output.rounding import rounded_up
-from confide.specs.files import ClaimOfFile, File, TextsFile
+from confide.specs.files import CERTIFICATE, ClaimOfFile, File, TextsFile
 
 # of the terms of a training those that tell of which corpus it was
 TELLING = {"dataset": "name", "corpus": "digest"}

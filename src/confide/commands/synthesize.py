@@ -11,11 +11,12 @@ from pathlib import Path
 from confide.certify.drawing import Progress, corpus, counted, draw, key_of
 from confide.certify.texts import CONFIG, certificate_of_texts, check_declared, check_files
 from confide.commands.generate import opened, sampling
-from confide.commands.verify import CERTIFICATE, certificate_in, checked
+from confide.commands.verify import certificate_in, checked
 from confide.errors import InputError
 from confide.files.io import parsed_line, read_lines, sha256, write_json, write_jsonl
 from confide.output.escaping import say, warn
 from confide.specs import MixSpec, SynthesisSpec, parse
+from confide.specs.files import CERTIFICATE
 
 
 def synthesize(

@@ -34,11 +34,10 @@ from confide.output.escaping import say
 from confide.report.pages import opening
 from confide.signing.checked import NAME, UNSIGNED, vouched
 from confide.specs import CertifySpec, SynthesisSpec, TrainSpec, parse
-from confide.specs.files import SealedFile, TextsFile
+from confide.specs.files import CERTIFICATE, SealedFile, TextsFile
 from confide.train.planning import Sizes, check_ledger
 from confide.types import POOLS
 
-CERTIFICATE = "certificate.json"  # its name in the folder of a run, or of a release
 # Folders of a release that a library opens as a whole: transformers' `from_pretrained`, or PEFT's.
 TRANSFORMERS = "transformers"
 ADAPTER = "adapter"

@@ -15,7 +15,7 @@ from confide.errors import InputError
 from confide.files.io import read_file, read_json, read_jsonl
 from confide.methods import METHODS
 from confide.specs import ReportRun
-from confide.specs.files import AttackFile, CertificateFile, EvaluationFile
+from confide.specs.files import CERTIFICATE, AttackFile, CertificateFile, EvaluationFile
 
 Json = dict[str, Any]
 
@@ -241,7 +241,7 @@ def load(runs: Iterable[ReportRun], results: Path, models: Path) -> list[Result]
 
 
 def _load(run: ReportRun, folder: Path, model: Path) -> Result:
-    certificate = read_file(folder / "certificate.json", CertificateFile)
+    certificate = read_file(folder / CERTIFICATE, CertificateFile)
     attacks: dict[str, Json] = {}
     for name in run.attacks:
         path = folder / f"{name}.json"
@@ -251,7 +251,7 @@ def _load(run: ReportRun, folder: Path, model: Path) -> Result:
             message = "two attacks of one kind in a run of a study"
             raise InputError(message, file=path, key="attack", value=kind)
         attacks[kind] = metrics
-    epochs = _epochs(certificate, model / "metrics.jsonl", folder / "certificate.json")
+    epochs = _epochs(certificate, model / "metrics.jsonl", folder / CERTIFICATE)
     return Result(
         run,
         certificate=certificate,

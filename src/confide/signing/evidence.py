@@ -16,7 +16,7 @@ from confide.errors import InputError
 from confide.files.io import read_file, read_json, read_object, sha256
 from confide.signing.statement import AUDITS, SCAN
 from confide.specs import TEXT_AUDIT
-from confide.specs.files import AuditFile, Claims
+from confide.specs.files import CERTIFICATE, AuditFile, Claims
 
 # Attacks that can refute a certificate. They read the model, the ledger and public coins. What is
 # measured of the corpus's own text is not signed: its digest would tell who tries texts which fits.
@@ -206,7 +206,7 @@ def take_scan(
     collected.add(SCAN, called, path)
     by_name = {row["path"]: row for row in rows}
     by_digest = {row["sha256"]: row for row in rows if isinstance(row.get("sha256"), str)}
-    original = f"results/runs/{run}/certificate.json"
+    original = f"results/runs/{run}/{CERTIFICATE}"
     rewritten = not any(file["path"] in by_name for some in files.values() for file in some)
     wanted = [
         file for role, some in files.items() if not (rewritten and role in ROUNDED) for file in some

@@ -15,6 +15,7 @@ Count = Annotated[int, Field(ge=0)]
 Often = (
     Annotated[int, Field(ge=0, le=10_000_000)] | None
 )  # prices of groups take time and memory with their size
+CERTIFICATE = "certificate.json"  # its name in the folder of a run, or of a release
 
 
 class File(BaseModel):

@@ -18,8 +18,9 @@ from confide.files.io import write_text
 from confide.output.escaping import say
 from confide.report.pages import gate as pages
 from confide.specs import TEXT_AUDIT, GateSpec
+from confide.specs.files import CERTIFICATE
 
-STATED = "synthetic.jsonl.certificate.json"  # of a run's texts, in its folder
+STATED = f"synthetic.jsonl.{CERTIFICATE}"  # of a run's texts, in its folder
 
 
 def gate(
@@ -44,7 +45,7 @@ def gate(
     for name in dict.fromkeys(run.run for run in spec.runs):
         folder = results / "runs" / name
         audits = [run.audit for run in spec.runs if run.run == name and run.audit is not None]
-        certificate = folder / "certificate.json"
+        certificate = folder / CERTIFICATE
         of_run: list[Case] = []
         for audit in audits:
             stated = None if texts is None or audit != TEXT_AUDIT else texts / name / STATED

@@ -37,7 +37,7 @@ from confide.runtime.tracking import (
 )
 from confide.signing.evidence import Evidence, take_gate
 from confide.specs import DataSpec, ReportRun, ReportSpec, TrackSpec, TrainSpec
-from confide.specs.files import Claims
+from confide.specs.files import CERTIFICATE, Claims
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -47,7 +47,6 @@ Named = Iterator[tuple[str, float]]
 SHOWN = (".csv", ".md", ".json", ".html", ".sarif", ".png", ".svg")
 # what models wrote: masked, but text all the same, and so no business of a tracking server
 TEXTS = "examples.md"
-CERTIFICATE = "certificate.json"
 SETTINGS = "params.yaml"  # where those of a dataset stand
 LAYOUT = "2"  # of a run in MLflow: part of its key
 CODE = Path(__file__).parents[1]

@@ -32,6 +32,7 @@ from confide.certify.gate import (
 )
 from confide.output.rounding import rounded_up
 from confide.report.results import Json, Result
+from confide.specs.files import CERTIFICATE
 
 CAUGHT = "caught"
 MISSED = "missed"
@@ -84,7 +85,7 @@ def audited(result: Result) -> str:
 
     An audit of its texts may speak against the certificate, and never for it: a model tells more.
     """
-    certificate = Path(f"{result.run.run}/certificate.json")
+    certificate = Path(result.run.run, CERTIFICATE)
     all_cases = [
         case
         for metrics in result.attacks.values()

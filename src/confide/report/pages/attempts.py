@@ -15,6 +15,7 @@ from confide.errors import InputError
 from confide.output.rounding import rounded_down, rounded_up
 from confide.report.results import Json, Result, largest_exposure
 from confide.specs import TEXT_AUDIT
+from confide.specs.files import CERTIFICATE
 
 NAMES = {
     "exposure": "guessing planted secrets",
@@ -210,7 +211,7 @@ def audits(result: Result, metrics: Json) -> list[Case]:
 
     A certificate or an audit that lacks what the comparison needs says so in its case.
     """
-    certificate = Path("certificate.json")
+    certificate = Path(CERTIFICATE)
     path = Path(f"{metrics['attack']}.json")
     try:
         return list(cases_of(result.certificate, certificate, measured=metrics, audit=path))

@@ -9,6 +9,7 @@ from pathlib import Path
 from confide.certify.gate import Comparison, against, claim_of, unread
 from confide.dp.accounting.audit_power import TIMES
 from confide.report.results import Result
+from confide.specs.files import CERTIFICATE
 
 AT = 3  # times the certified epsilon: where a table says how likely an audit rings
 
@@ -23,7 +24,7 @@ def compared(result: Result, name: str) -> Comparison | None:
     attempts = game.get(f"{name}_attempts")
     if coins is None or attempts is None:
         return None
-    claim = claim_of(result.certificate, Path("certificate.json"), name)
+    claim = claim_of(result.certificate, Path(CERTIFICATE), name)
     if float(claim["epsilon"]) == math.inf:
         return None
     return against(
@@ -53,7 +54,7 @@ def rings(result: Result, name: str) -> float | None:
     comparison = compared(result, name)
     if comparison is None:
         return None
-    claim = claim_of(result.certificate, Path("certificate.json"), name)
+    claim = claim_of(result.certificate, Path(CERTIFICATE), name)
     if unread(result.certificate, name, claim):
         return None
     return comparison.power.rings[TIMES.index(AT)]
