@@ -32,6 +32,7 @@ from confide.report.leaderboard.cells import (
 )
 from confide.report.leaderboard.panels import ALL, PUBLIC, measured, read, stored
 from confide.report.leaderboard.standing import CAUGHT, MISSED, RECORD, claimed
+from confide.report.results import Epoch, Result
 from confide.stages.leaderboard import leaderboard
 from confide.stages.panel import panel
 
@@ -50,12 +51,13 @@ ROWS = {  # name -> method, covered, deduplicated, bits per character
 def made(method, epsilon, dedup=False, bits=2.0, public=None, **changed):
     """What a leaderboard reads of a run; `public`: bits of public tokens, if they are others."""
     run = ranked(method, method, 0, dedup=dedup)
-    return SimpleNamespace(
+    return Result(
         run=run,
         certificate=certificate(run.run, method, epsilon, dedup, **changed),
         evaluation={"bits_per_character": bits, "ppl_public": 2 ** (public or bits)},
         attacks={},
-        passes=8.0,
+        epochs=(Epoch(1, *[None] * 7, passes=8.0),),
+        trajectory={},
     )
 
 

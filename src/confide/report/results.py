@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from confide.certify.gate import named
 from confide.errors import InputError
 from confide.files.io import read_file, read_json, read_jsonl
 from confide.methods import METHODS
@@ -122,9 +123,13 @@ class Result:
         value = self.certificate["headline"].get(name)
         return None if value is None else float(value)
 
+    def stated(self, name: str) -> Json:
+        """A claim by its name; empty where the certificate makes no such claim."""
+        return named(self.certificate, name) or {}
+
     def claim(self, name: str) -> float | None:
         """Epsilon of a claim by its name, None where the certificate makes no such claim."""
-        claim = self._claim(name)
+        claim = self.stated(name)
         return float(claim["epsilon"]) if claim else None
 
     @property
@@ -138,15 +143,12 @@ class Result:
 
     def meaning_of(self, name: str) -> Meaning | None:
         """What a claim's epsilon means, None where the certificate makes no such claim."""
-        claim = self._claim(name)
+        claim = self.stated(name)
         return _meaning(claim) if claim else None
 
     def _total(self, clock: str) -> float | None:
         times = [time for epoch in self.epochs if (time := getattr(epoch, clock)) is not None]
         return sum(times) if times else None
-
-    def _claim(self, name: str) -> Json:
-        return next((claim for claim in self.certificate["claims"] if claim["name"] == name), {})
 
     def _constants(self, name: str) -> list[float]:
         """Values of a public constant of the noised updates; none where nothing is noised."""

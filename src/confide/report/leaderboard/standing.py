@@ -70,9 +70,9 @@ def claimed(result: Result, cell: str, *, covered: bool, delta: float) -> Claime
         MISSED: "secret_caught" if covered else "secret_missed",
         RECORD: "record_replace_one_pld",
     }[cell]
-    claim = _claim(result, name)
+    claim = result.stated(name)
     epsilon = _comparable(claim, delta)
-    by_both = _claim(result, BY_BOTH)
+    by_both = result.stated(BY_BOTH)
     if cell == RECORD and by_both:
         # exact updates read a public pool, whose records the claim about noised pools leaves out
         epsilon = max(epsilon, float(by_both["epsilon"]))
@@ -102,11 +102,6 @@ def audited(result: Result) -> str:
     if not found:
         return NOT_AUDITED
     return next((outcome for outcome in OUTCOMES if outcome in found), NOTHING_TO_AUDIT)
-
-
-def _claim(result: Result, name: str) -> Json:
-    """A claim by its name; empty where the certificate makes none such."""
-    return next((claim for claim in result.certificate["claims"] if claim["name"] == name), {})
 
 
 def _comparable(claim: Json, delta: float) -> float:
@@ -144,17 +139,17 @@ def _rests(result: Result, cell: str, claim: Json, covered: bool) -> str:
             failing = _failing(policy, "gamma", "not so for")
             grounds.append(f"the cover hides it whole{failing}")
         elif cell == CAUGHT:
-            missed = _claim(result, "secret_missed")
-            if missed and not _claim(result, BY_BOTH) and _at_most(missed, claim):
+            missed = result.stated("secret_missed")
+            if missed and not result.stated(BY_BOTH) and _at_most(missed, claim):
                 return _rests(result, MISSED, missed, covered)
             grounds.append("the policy finds it, and the same around it when it is masked")
-        elif _claim(result, BY_BOTH):
+        elif result.stated(BY_BOTH):
             failing = _failing(policy, "delta2", "both miss")
             grounds.append(f"the second policy notices it{failing}")
         grounds += named
         if claim.get("unit") == TOKENS:
             grounds.append("its number of tokens is public")
-        alone = _claim(result, f"{claim.get('name')}_literal")
+        alone = result.stated(f"{claim.get('name')}_literal")
         if alone and alone["epsilon"] != claim["epsilon"]:
             of_one = rounded_up(alone["epsilon"], 3)
             grounds.append(f"all copies of its text are meant (of one alone: ε {of_one})")

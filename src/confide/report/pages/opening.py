@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from confide.certify.facts import AUTHOR, PART_OF_AUTHOR, UNKNOWN, quoted
+from confide.certify.gate import named
 from confide.output.rounding import rounded_up
 from confide.specs.training import pretrained_name
 
@@ -89,7 +90,7 @@ def in_words(epsilon: float, delta: float, asked: str = WHICH) -> str:
 
 def record_of(certified: Json) -> Json | None:
     """The claim about a whole record; None where the certificate makes none."""
-    return next((claim for claim in certified["claims"] if claim["name"] == RECORD), None)
+    return named(certified, RECORD)
 
 
 def finite_claims(certified: Json) -> list[Json]:
