@@ -6,7 +6,7 @@ from typing import Any
 
 from confide.corpora.simulated.customersim import read
 from confide.errors import InputError
-from confide.files.io import write_jsonl
+from confide.files.io import check_new, write_jsonl
 from confide.output.escaping import say
 from confide.specs import CustomerSimSpec, Sizes
 
@@ -22,8 +22,7 @@ def example(file: Path, *, dialogues: int = 300, seed: int = 0) -> None:
     """
     if dialogues < 1:
         raise InputError("must be at least 1", key="dialogues", value=dialogues)
-    if file.exists():
-        raise InputError("exists, and is not overwritten", file=file)
+    check_new(file)
     count = write_jsonl(file, lines(dialogues, seed))
     say(f"{file}: {count:,} simulated dialogues")
 

@@ -15,7 +15,7 @@ from confide.corpora import READERS, raw_file
 from confide.corpora.lines import AUTOMATIC, is_synthetic
 from confide.corpora.table_files import PARQUET
 from confide.errors import InputError
-from confide.files.io import atomic_folder
+from confide.files.io import atomic_folder, check_new
 from confide.output.escaping import say
 from confide.types import SPLITS, Record, SplitName
 
@@ -35,8 +35,7 @@ def export(corpus: str, *, output: Path) -> None:
     chat template writes, for texts that a certified model wrote, for empty names, and where the
     folder is there.
     """
-    if output.exists():
-        raise InputError("exists, and is not overwritten", file=output)
+    check_new(output)
     params = load()
     if corpus not in params.corpora:
         hint = meant(corpus, params.corpora) or f"there are {', '.join(params.corpora)}"

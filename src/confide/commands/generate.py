@@ -13,7 +13,7 @@ import torch
 from confide import models
 from confide.errors import InputError
 from confide.files.encodings import text_lines
-from confide.files.io import write_jsonl
+from confide.files.io import check_new, write_jsonl
 from confide.models.generation import ending, uniforms
 from confide.models.generation import generate as continued
 from confide.output.escaping import say
@@ -58,8 +58,7 @@ def generate(
     seed: the same one gives the same texts.
     device: cpu, cuda, or auto for the GPU where there is one.
     """
-    if output.exists():
-        raise InputError("exists, and is not overwritten", file=output)
+    check_new(output)
     spec = sampling(
         temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens
     )

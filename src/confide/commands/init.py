@@ -26,7 +26,7 @@ from confide.advisor.survey import Corpus, corpus_of, points_of, presets_of
 from confide.advisor.template import as_yaml
 from confide.errors import InputError
 from confide.files.encodings import Encoding
-from confide.files.io import readable, write_text
+from confide.files.io import check_new, readable, write_text
 from confide.output.escaping import say, terminal
 from confide.runtime.packaged import program
 from confide.specs import CorpusSpec
@@ -71,8 +71,8 @@ def init(
     with readable(corpus):
         corpus.stat()
     folder = output or corpus.parent
-    if (target := folder / NAME).exists():
-        raise InputError("exists, and is not overwritten; another folder: --output", file=target)
+    target = folder / NAME
+    check_new(target, "; another folder: --output")
     if not epsilon > 0 or epsilon == float("inf"):
         raise InputError("must be positive", key="epsilon", value=epsilon)
     columns = () if secrets is None else tuple(name.strip() for name in secrets.split(","))

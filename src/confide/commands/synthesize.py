@@ -13,7 +13,7 @@ from confide.certify.texts import CONFIG, certificate_of_texts, check_declared, 
 from confide.commands.generate import opened, sampling
 from confide.commands.verify import certificate_in, checked
 from confide.errors import InputError
-from confide.files.io import parsed_line, read_lines, sha256, write_json, write_jsonl
+from confide.files.io import check_new, parsed_line, read_lines, sha256, write_json, write_jsonl
 from confide.output.escaping import say, warn
 from confide.specs import MixSpec, SynthesisSpec, parse
 from confide.specs.files import CERTIFICATE
@@ -55,8 +55,8 @@ def synthesize(
     device: cpu, cuda, or auto for the GPU where there is one.
     """
     begun = output.with_name(f".{output.name}.begun")
-    if output.exists() and not begun.exists():
-        raise InputError("exists, and is not overwritten", file=output)
+    if not begun.exists():
+        check_new(output)
     place = certificate_in(certificate)
     certified, files, _ = checked(place, [*place.resolve().parents])
     spec = sampling(

@@ -120,6 +120,12 @@ def check_space(folder: Path) -> None:
         raise InputError("no space is left on this disk", file=folder)
 
 
+def check_new(path: Path, remedy: str = "") -> None:
+    """InputError where what is to be made is there; `remedy`: what to do instead."""
+    if path.exists():
+        raise InputError(f"exists, and is not overwritten{remedy}", file=path)
+
+
 @contextmanager
 def readable(path: str | Path) -> Iterator[None]:
     """InputError where a file cannot be read meanwhile."""
