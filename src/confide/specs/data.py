@@ -19,9 +19,12 @@ USUAL = {"learn": "all", "labels": None, "texts": "dialogues", "fill": False, "s
 DIALOGUES = ("customersim", "dialog_files", "messages", "multidogo", "multiwoz22", "sgd")
 
 
-def without_usual(written: dict[str, Any]) -> dict[str, Any]:
-    """A specification as it is written: without what is as USUAL."""
-    return {name: value for name, value in written.items() if USUAL.get(name) != value}
+class BriefSpec(Spec):
+    """A specification that is written without what is as USUAL."""
+
+    @model_serializer(mode="wrap")
+    def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in usual(self).items() if USUAL.get(name) != value}
 
 
 class Sizes(Spec):
@@ -278,7 +281,7 @@ class RedactSpec(Spec):
     miss_seed: int = 0
 
 
-class TextSpec(Spec):
+class TextSpec(BriefSpec):
     """Which text points are of, as the ledger of a training says it, too."""
 
     dataset: str  # its name in params.yaml
@@ -288,10 +291,6 @@ class TextSpec(Spec):
     cut: str
     point: str = "turn"  # what a record is
     labels: list[Label] | None = None  # of gold spans, those that are secrets; None: all
-
-    @model_serializer(mode="wrap")
-    def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_usual(usual(self))
 
 
 class ReadSpec(Spec):
@@ -364,7 +363,7 @@ class TokenizerSpec(Spec):
         return self.kind == "gpt2" and self.source == "archive"
 
 
-class PartitionSpec(Spec):
+class PartitionSpec(BriefSpec):
     dedup: bool = True
     merge_masks: bool = False  # masks with nothing but white space between them are one (JFT)
     scope: Literal["private", "all"] = (
@@ -374,10 +373,6 @@ class PartitionSpec(Spec):
     # values stand in place of the masks of redacted text: made-up ones (True), or those that the
     # policy of a public dataset finds in its text
     fill: bool | str = False
-
-    @model_serializer(mode="wrap")
-    def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_usual(usual(self))
 
 
 class FoundValuesSpec(Spec):

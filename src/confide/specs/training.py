@@ -9,7 +9,7 @@ from confide.methods import with_options
 from confide.methods.atdp import ATDPOptions
 from confide.spec_base import Count, Fraction, Natural, Positive, Seed, Spec
 from confide.specs.audits import GameSpec, GradientsSpec
-from confide.specs.data import Learn, ReadSpec, TextSpec, without_usual
+from confide.specs.data import Learn, ReadSpec, TextSpec
 from confide.specs.policies import PolicySpec
 
 
@@ -238,10 +238,6 @@ class DataSpec(TextSpec):
     merge_masks: bool = False
     learn: Learn = "all"
     fill: bool | str = False
-
-    @model_serializer(mode="wrap")
-    def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_usual(usual(self))
 
 
 class TrainSpec(Spec):
