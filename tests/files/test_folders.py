@@ -30,10 +30,13 @@ def mail(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("below", [walk, visible, files_below])
-def test_a_folder_that_cannot_be_listed_is_an_error(mail, below):
+@pytest.mark.parametrize(
+    ("below", "error"),
+    [(walk, PermissionError), (visible, InputError), (files_below, PermissionError)],
+)
+def test_a_folder_that_cannot_be_listed_is_an_error(mail, below, error):
     assert list(below(mail / "open"))
-    with pytest.raises(PermissionError):
+    with pytest.raises(error):
         list(below(mail))
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from confide.corpora.authored import Sample, paragraphs, records, say_once
 from confide.corpora.mail_text import own_words
 from confide.errors import InputError
-from confide.files.folders import visible, walk
+from confide.files.folders import listed, visible
 from confide.files.io import read_bytes, readable, refuse_pipe
 from confide.specs import MailSpec
 from confide.types import Record
@@ -159,8 +159,7 @@ def mboxes(folder: Path) -> list[Path]:
     """The files *.mbox below a folder; where there are none, those that begin as such files do, as
     Thunderbird's and Apple Mail's do. Hidden ones are passed over.
     """
-    with readable(folder):
-        files = sorted(visible(folder))
+    files = sorted(visible(folder))
     return [path for path in files if path.suffix == ".mbox"] or list(filter(begins, files))
 
 
@@ -197,12 +196,6 @@ def maildirs(folder: Path) -> list[Path]:
     """A folder and those below it that hold mail as a Maildir does."""
     folders = (Path(here) for here, names, _ in listed(folder) if {"cur", "new"} <= {*names})
     return sorted(folders)
-
-
-def listed(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """As os.walk does; InputError for a folder that cannot be read."""
-    with readable(folder):
-        yield from walk(folder)
 
 
 LAYOUTS: dict[str, Callable[[Path], Iterator[tuple[str, bytes]]]] = {

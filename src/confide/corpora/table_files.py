@@ -114,8 +114,7 @@ def _named(folder: Path, reading: Reading) -> list[Piece]:
     """Files of a folder by their names, which tell splits if all of them begin with one."""
     if (folder / SAVED).exists():
         return [Piece(path) for path in _saved(folder)]
-    with readable(folder):
-        files = sorted(path for path in visible(folder) if path.suffix.lower() in KINDS)
+    files = sorted(path for path in visible(folder) if path.suffix.lower() in KINDS)
     kinds = {path.suffix.lower() for path in files}
     if len(kinds) != 1:
         several = f"holds files of several kinds: {', '.join(sorted(kinds))}; give a folder of one"

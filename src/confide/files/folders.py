@@ -6,6 +6,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from confide.files.io import readable
+
 
 def found_below(place: Path) -> Iterator[tuple[str, os.stat_result]]:
     """All files at a path, and all that links below it lead to, with what the file system says of
@@ -36,15 +38,22 @@ def walk(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
     return os.walk(folder, onerror=refuse)
 
 
+def listed(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """As os.walk does; InputError for a folder that cannot be read."""
+    with readable(folder):
+        yield from walk(folder)
+
+
 def visible(folder: Path) -> Iterator[Path]:
     """Files below a folder that are not hidden, nor any folder that they lie in.
 
-    OSError for a folder that cannot be read.
+    InputError for a folder that cannot be read.
     """
-    for here, folders, names in walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        paths = (Path(here, name) for name in names if not name.startswith("."))
-        yield from filter(Path.is_file, paths)
+    with readable(folder):
+        for here, folders, names in walk(folder):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            paths = (Path(here, name) for name in names if not name.startswith("."))
+            yield from filter(Path.is_file, paths)
 
 
 def state_of(place: Path) -> str | None:
