@@ -16,13 +16,14 @@ from confide.data.partition_files import write_partitions
 from confide.errors import InputError
 from confide.files.io import read_json, sha256
 from confide.specs import EvaluateSpec, LSTMSpec
-from confide.stages.evaluate import evaluate, some
+from confide.stages.evaluate import TRAINED, evaluate
 from confide.train.evaluation import (
     backoff,
     by_author,
     evaluate_points,
     reference_points,
     score,
+    some_of,
     summary,
 )
 from confide.train.pools import share_of
@@ -119,14 +120,14 @@ def test_no_points_have_no_metrics() -> None:
 
 
 def test_few_training_points_are_scored_and_of_many_the_same() -> None:
-    assert some(np.arange(5)).tolist() == [0, 1, 2, 3, 4]
-    chosen = some(np.arange(10_000))
+    assert some_of(np.arange(5), TRAINED, np.random.default_rng(0)).tolist() == [0, 1, 2, 3, 4]
+    chosen = some_of(np.arange(10_000), TRAINED, np.random.default_rng(0))
     assert (
         len(set(chosen.tolist())) == 2000 == len(chosen)
         and (np.diff(chosen) > 0).all()
         and chosen.max() > 9000
     )
-    assert chosen.tolist() == some(np.arange(10_000)).tolist()
+    assert chosen.tolist() == some_of(np.arange(10_000), TRAINED, np.random.default_rng(0)).tolist()
 
 
 def test_unigram_perplexity_is_that_of_a_loop() -> None:

@@ -142,6 +142,12 @@ def check_vocabulary(partition: Partition, size: int, original: Path, redacted: 
         )
 
 
+def check_points(partition: Partition, count: int, points: Path) -> None:
+    """InputError unless a file of points has as many as the partition."""
+    if count != len(partition.split):
+        raise InputError(f"has {count} points, the partition {len(partition.split)}", file=points)
+
+
 def within(partition: Partition, domains: Sequence[str], file: Path) -> Partition:
     """The points of some domains; the others belong to no split.
 

@@ -1,6 +1,5 @@
 """Measure a trained model on held-out points, as they were and masked: perplexity, accuracy."""
 
-import math
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from confide import models
-from confide.data.partition_files import check_vocabulary, load_partition
+from confide.data.partition_files import check_points, check_vocabulary, load_partition
 from confide.errors import InputError
 from confide.files.io import sha256, write_json
 from confide.files.rows import read_rows
@@ -17,12 +16,13 @@ from confide.runtime.memory import keep_pages
 from confide.specs import EvaluateSpec
 from confide.text.planted import is_planted
 from confide.train.evaluation import (
-    Scores,
     backoff,
+    bits_per_character,
     by_author,
     evaluate_points,
     reference_points,
     score,
+    some_of,
     summary,
 )
 from confide.train.job import device_of
@@ -74,7 +74,8 @@ def evaluate(
     )
     is_made, characters = described(points, partition)
     real = train[~is_made[train]]
-    first = some(real[~partition.copy[real]])
+    originals = real[~partition.copy[real]]
+    first = some_of(originals, TRAINED, np.random.default_rng(0))  # the same for every model
     seen = evaluate_points(network, original_view, partition.secret, first, device)
     figures: dict[str, Any] = {
         "run": spec.run,
@@ -82,7 +83,7 @@ def evaluate(
         "split": spec.split,
         "points": len(held_out),
         **summary(scores, secret),
-        "bits_per_character": bits(scores, characters[held_out]),
+        "bits_per_character": bits_per_character(scores, int(characters[held_out].sum())),
         **reference(),
         "ppl_unigram_redacted": reference(counted=redacted_view)["ppl_unigram_public"],
         "ppl_masked": masked["ppl"],
@@ -114,25 +115,6 @@ def described(points: Path, partition: Partition) -> tuple[np.ndarray, np.ndarra
     for doc, text, answers in read_rows(points, "doc", "text", "answers"):
         size = len(text) if whole or answers is None else sum(end - start for start, end in answers)
         rows.append((is_planted(doc), size))
-    if len(rows) != len(partition.split):
-        raise InputError(
-            f"has {len(rows)} points, the partition {len(partition.split)}", file=points
-        )
+    check_points(partition, len(rows), points)
     planted = np.array([flag for flag, _ in rows], bool)
     return planted, np.array([size for _, size in rows], int)
-
-
-def bits(scores: Scores, characters: np.ndarray) -> float | None:
-    """What a character of the scored points costs, their ends included; None of no character.
-
-    Perplexity is per token, and models with other tokens cannot be compared by it.
-    """
-    total = int(characters.sum())
-    return float(scores.loss.sum() / math.log(2) / total) if total else None
-
-
-def some(points: np.ndarray) -> np.ndarray:
-    """At most TRAINED of the points, the same for every model, in their order."""
-    if len(points) <= TRAINED:
-        return points
-    return np.sort(np.random.default_rng(0).choice(points, TRAINED, replace=False))

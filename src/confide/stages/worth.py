@@ -4,7 +4,6 @@ Everything is judged by the corpus's own held-out points: train on the texts, te
 These numbers read protected text, so that no certificate covers them, and they stay inside.
 """
 
-import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from confide.attacks.domains.examples import WORDS, veil
-from confide.data.partition_files import check_vocabulary, load_partition
+from confide.data.partition_files import check_points, check_vocabulary, load_partition
 from confide.errors import InputError
 from confide.files.io import read_jsonl, sha256, write_json
 from confide.files.rows import read_rows
@@ -27,7 +26,7 @@ from confide.text.fakes import in_slots
 from confide.text.likeness import divergence, likeness
 from confide.text.planted import is_planted
 from confide.text.tokenizer import Tokenizer, load, train_bpe
-from confide.train.evaluation import perplexity, score
+from confide.train.evaluation import bits_per_character, perplexity, score, some_of
 from confide.train.job import device_of
 from confide.train.student import classified, next_word, taught, view_of
 from confide.types import MASK, SPLITS, Partition, View
@@ -75,9 +74,7 @@ def worth(
     encoder = load(tokenizer)
     check_vocabulary(partition, encoder.vocab_size, original, redacted)
     rows = list(read_rows(points, "doc", "text"))
-    if len(rows) != len(partition.split):
-        message = f"has {len(rows)} points, the partition {len(partition.split)}"
-        raise InputError(message, file=points)
+    check_points(partition, len(rows), points)
     held_out, learnt_from = sides(partition, [doc for doc, _ in rows], points)
     strings = [text for _, text in rows]
     seed = spec.worth.seed
@@ -88,7 +85,7 @@ def worth(
         "templates": None if templates is None else of_templates(templates, encoder, seed),
     }
     rng = np.random.default_rng(seed)
-    tested = real(partition, chosen(held_out, spec.worth.limit, rng), strings)
+    tested = real(partition, some_of(held_out, spec.worth.limit, rng), strings)
     if spec.worth.vocab_size is not None:
         encoder = train_bpe([strings[point] for point in learnt_from], spec.worth.vocab_size)
         kinds = {name: text and retold(text, encoder) for name, text in kinds.items()}
@@ -143,16 +140,9 @@ def sides(partition: Partition, docs: Sequence[str], file: Path) -> tuple[np.nda
     return points["test"], points["train"]
 
 
-def chosen(points: np.ndarray, limit: int, rng: np.random.Generator) -> np.ndarray:
-    """At most so many of the points, in their order."""
-    if len(points) <= limit:
-        return points
-    return np.sort(rng.choice(points, limit, replace=False))
-
-
 def compared(strings: list[str], limit: int, seed: int) -> list[str]:
     """At most so many of the texts, in their order."""
-    places = chosen(np.arange(len(strings)), limit, np.random.default_rng(seed))
+    places = some_of(np.arange(len(strings)), limit, np.random.default_rng(seed))
     return [strings[place] for place in places]
 
 
@@ -229,13 +219,11 @@ def judged(
     begins = np.array([piece[:1].isspace() for piece in pieces(tokenizer)])
     characters = sum(map(len, tested.strings))
     # where some tokens alone are learnt, their characters are not known by themselves
-    whole = tested.view.scores_all(tested.points) and characters > 0
+    whole = tested.view.scores_all(tested.points)
     return {
         "texts": len(text.points),
         "ppl": perplexity(scores.loss),
-        "bits_per_character": float(scores.loss.sum() / math.log(2) / characters)
-        if whole
-        else None,
+        "bits_per_character": bits_per_character(scores, characters) if whole else None,
         "next_word": next_word(scores, tested.view, begins),
     } | domain_accuracy(text, tested, tokenizer)
 

@@ -109,6 +109,21 @@ def perplexity(losses: np.ndarray) -> float | None:
     return math.exp(min(losses.mean(), 700.0)) if len(losses) else None
 
 
+def bits_per_character(scores: Scores, characters: int) -> float | None:
+    """What a character of the scored points costs, their ends included; None of no character.
+
+    Perplexity is per token, and models with other tokens cannot be compared by it.
+    """
+    return float(scores.loss.sum() / math.log(2) / characters) if characters else None
+
+
+def some_of(points: np.ndarray, limit: int, rng: np.random.Generator) -> np.ndarray:
+    """At most so many of the points, in their order."""
+    if len(points) <= limit:
+        return points
+    return np.sort(rng.choice(points, limit, replace=False))
+
+
 def evaluate_points(
     model: LanguageModel, view: View, mask: np.ndarray, points: np.ndarray, device: str = "cpu"
 ) -> dict[str, float | None]:
