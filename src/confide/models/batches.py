@@ -76,6 +76,17 @@ class Batch:
         return self if self.units is None else replace(self, units=self.units - self.units[0])
 
 
+def repeated(row: Tensor, ends: Tensor) -> Tensor:
+    """Rows (B, L) whose entries behind position ends (B,) repeat the one there.
+
+    Nothing behind the end of an example is scored, and nothing before it looks at it. Yet 0 times a
+    number that is not finite is not 0: if padding reads a weight that is not finite, the example's
+    gradient is lost, because of its company. So it reads what the example reads anyway.
+    """
+    places = torch.arange(row.shape[1], device=row.device)
+    return row.gather(1, torch.minimum(places, ends.unsqueeze(1)))
+
+
 def padded(view: View, points: np.ndarray, bos: int) -> Batch:
     """The given points whole; padding reads bos and has target IGNORE."""
     lengths = view.starts[points + 1] - view.starts[points]

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from confide.errors import InputError
 from confide.models import foreign
+from confide.models.batches import repeated
 from confide.models.head import Head
 from confide.models.language_model import LanguageModel
-from confide.models.padding import repeated
 from confide.models.pretrained import KEY
 from confide.specs import AdapterSpec, CausalLMSpec
 

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from confide.errors import InputError
 from confide.models import pretrained
 from confide.models.attention import attend
+from confide.models.batches import repeated
 from confide.models.head import Head
 from confide.models.language_model import LanguageModel
-from confide.models.padding import repeated
 from confide.specs import GPT2Spec
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from typing import cast
 from torch import Tensor, nn
 
 from confide.errors import InputError
+from confide.models.batches import repeated
 from confide.models.head import Head
 from confide.models.language_model import LanguageModel
-from confide.models.padding import repeated
 from confide.models.recurrence import LSTMLayer, gates
 from confide.specs import LSTMSpec
 
