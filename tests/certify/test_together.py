@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from confide.certify.facts import TOKENS
+from confide.certify.facts import SECRET_MISSED, TOKENS
 from confide.certify.together import (
     ADDED,
     CLAIMS,
     COMPOSED,
     COPIES,
     RECORDS,
-    SECRET,
     TWICE,
     Model,
     Stated,
@@ -208,7 +207,7 @@ def test_a_seed_that_is_written_down_gives_one_name_one_noise(names, noise, shar
 def test_other_units_stand_apart_and_chunks_are_those_of_one_model():
     models = [model("a"), model("b", unit="one author"), model("c"), model("d", unit="one author")]
     assert runs(groups_of(models)) == [["a", "c"], ["b", "d"]]
-    assert runs(groups_of(models), (SECRET,)) == [["a", "b", "c", "d"]]
+    assert runs(groups_of(models), (SECRET_MISSED,)) == [["a", "b", "c", "d"]]
 
 
 def test_chunks_are_those_of_one_model_and_the_secrets_in_them_are_not():
@@ -223,19 +222,19 @@ def test_chunks_are_those_of_one_model_and_the_secrets_in_them_are_not():
     ]
     groups = groups_of(chunks)
     assert runs(groups) == [["a"], ["b"], ["c"]]
-    assert runs(groups, (SECRET,)) == [["a", "b", "c"]]
+    assert runs(groups, (SECRET_MISSED,)) == [["a", "b", "c"]]
     assert groups[-1].unit == chunks[0].secret, "what both claims are of is the shorter"
-    found = total(chunks, SECRET)
+    found = total(chunks, SECRET_MISSED)
     assert (found.how, found.epsilon) == (ADDED, found.added)
 
 
 def test_tokens_of_a_secret_are_part_of_it():
     """What Selective DP says of them has no sum of its own: a model without bound leaves none."""
     secret = "one secret within one turn"
-    claims = {SECRET: Stated(math.inf, DELTA)}
+    claims = {SECRET_MISSED: Stated(math.inf, DELTA)}
     models = [model("a", secret=secret), model("b", secret=TOKENS, claims=claims)]
-    (group,) = [group for group in groups_of(models) if group.claims == (SECRET,)]
-    assert group.unit == TOKENS and total(group.models, SECRET).epsilon == math.inf
+    (group,) = [group for group in groups_of(models) if group.claims == (SECRET_MISSED,)]
+    assert group.unit == TOKENS and total(group.models, SECRET_MISSED).epsilon == math.inf
 
 
 def test_noise_that_hides_authors_is_added_to_noise_that_hides_points():
@@ -249,9 +248,9 @@ def test_noise_that_hides_authors_is_added_to_noise_that_hides_points():
         return model(name, ledger)
 
     both = [hiding("a", "point"), hiding("b", "author")]
-    found = total(both, SECRET)
+    found = total(both, SECRET_MISSED)
     assert found.how == ADDED and found.epsilon == found.added < math.inf
-    assert total([both[1], hiding("c", "author")], SECRET).how == COMPOSED
+    assert total([both[1], hiding("c", "author")], SECRET_MISSED).how == COMPOSED
 
 
 def test_corpora_are_one_where_names_or_digests_meet():

@@ -22,7 +22,7 @@ from confide.certify.author_claims import author_claims
 from confide.certify.chunk_claims import chunk_claims
 from confide.certify.claim_curves import claim_curves
 from confide.certify.claims import Claim, all_claims, epoch_claims, headline
-from confide.certify.facts import TOKENS, Facts
+from confide.certify.facts import SECRET_CAUGHT, SECRET_MISSED, TOKENS, Facts
 from confide.certify.findings import check_findings
 from confide.certify.literal_claims import literal_claims
 from confide.certify.review import check_review, words_of
@@ -711,7 +711,7 @@ def in_words(
     """
     by_name = {claim["name"]: claim for claim in claims}
     record, caught, missed = (
-        by_name[name] for name in ("record_replace_one_pld", "secret_caught", "secret_missed")
+        by_name[name] for name in ("record_replace_one_pld", SECRET_CAUGHT, SECRET_MISSED)
     )
     alone = by_name.get("secret_caught_literal")
     everywhere = " in all copies of its text" if alone else ""

@@ -7,7 +7,7 @@ group, and its claim stays the one pair.
 
 from collections.abc import Sequence
 
-from confide.certify.facts import Facts
+from confide.certify.facts import SECRET_CAUGHT, SECRET_MISSED, Facts
 from confide.dp.accounting.curves import Relation, pld_curve
 from confide.dp.accounting.price import mechanisms_of
 from confide.dp.accounting.tradeoff import Points, points_of
@@ -24,8 +24,8 @@ def claim_curves(facts: Facts) -> dict[str, Points]:
     if price.authors:
         wanted["point_add_or_remove"] = (price.record, "replace_one")
     if facts.pieces == 1:
-        wanted["secret_caught"] = (price.caught, "replace_one")
-        wanted["secret_missed"] = (price.missed, "replace_one")
+        wanted[SECRET_CAUGHT] = (price.caught, "replace_one")
+        wanted[SECRET_MISSED] = (price.missed, "replace_one")
     curves = {
         name: points_of(pld_curve(mechanisms_of(releases), relation))
         for name, (releases, relation) in wanted.items()

@@ -14,7 +14,10 @@ from confide.certify.facts import (
     CONSERVATIVE,
     COPIES_KEPT,
     IN_ITS_POOL,
+    MISSED_BY_BOTH,
     NAMED,
+    SECRET_CAUGHT,
+    SECRET_MISSED,
     STABLE,
     TOKENS,
     Facts,
@@ -191,7 +194,7 @@ def secret_claims(facts: Facts) -> Iterator[Claim]:
     whom = "Confidentiality of a secret that the policy"
     yield claim(
         facts,
-        "secret_caught",
+        SECRET_CAUGHT,
         unit=facts.secret,
         epsilon=caught,
         conditions=facts.unless_infinite(caught, price.caught, if_caught),
@@ -199,7 +202,7 @@ def secret_claims(facts: Facts) -> Iterator[Claim]:
     )
     yield claim(
         facts,
-        "secret_missed",
+        SECRET_MISSED,
         unit=facts.secret,
         epsilon=missed,
         conditions=facts.unless_infinite(missed, price.missed, if_missed),
@@ -208,7 +211,7 @@ def secret_claims(facts: Facts) -> Iterator[Claim]:
     if facts.conditional:
         yield claim(
             facts,
-            "secret_missed_by_both",
+            MISSED_BY_BOTH,
             unit=facts.secret,
             epsilon=math.inf,
             conditions=[],

@@ -69,6 +69,10 @@ NEIGHBOURS = (
     "not in marks, other tokens or the cut into points"
 )
 ONE_POINT = "these tokens lie in one point"
+# names of the claims about a secret that the policy finds, that it misses, and that both miss
+SECRET_CAUGHT = "secret_caught"
+SECRET_MISSED = "secret_missed"
+MISSED_BY_BOTH = "secret_missed_by_both"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ from xml.etree import ElementTree
 
 from pydantic import ValidationError
 
+from confide.certify.facts import MISSED_BY_BOTH, SECRET_CAUGHT, SECRET_MISSED
 from confide.dp.accounting.audit_power import TIMES, Power, base_of, power
 from confide.dp.accounting.price import MEANINGLESS
 from confide.dp.accounting.tradeoff import Points, epsilon_lower
@@ -218,7 +219,7 @@ def strange_texts(measured: JsonObject, audit: Path, texts: JsonObject) -> str |
 
 def in_the_open(certified: JsonObject) -> bool:
     """Whether exact updates read a planted sentence: no claim about a record covers such a one."""
-    both_missed = named(certified, "secret_missed_by_both")
+    both_missed = named(certified, MISSED_BY_BOTH)
     return planted_in(certified["policy"])["exposed"] > 0 and both_missed is not None
 
 
@@ -229,7 +230,7 @@ def unread(certified: JsonObject, name: str, claim: JsonObject) -> bool:
     whatever it gives away of a missed one, or of a record. Of a claim of epsilon = 0, that it reads
     nothing is what they test.
     """
-    caught = named(certified, "secret_caught")
+    caught = named(certified, SECRET_CAUGHT)
     if caught is None or caught["epsilon"] != 0 or claim["epsilon"] == 0:
         return False
     coins = coins_in(certified["policy"], name)
@@ -249,10 +250,10 @@ def secret_claim(certified: JsonObject) -> str:
     That of caught ones does only if all of them were tested and none was missed.
     """
     if in_the_open(certified):
-        return "secret_missed_by_both"
+        return MISSED_BY_BOTH
     planted = coins_in(certified["policy"], "game")
     caught = 0 < planted["secrets"] == planted["sampled"] and planted["different"] == 0
-    name = "secret_caught" if caught else "secret_missed"
+    name = SECRET_CAUGHT if caught else SECRET_MISSED
     claim = named(certified, name)
     unprotected = claim is None or claim["epsilon"] != 0
     if unprotected and named(certified, "secret_other_length") is not None:
@@ -311,7 +312,7 @@ def replacement_claim(certified: JsonObject) -> str:
     """
     name = "record_replace_one_pld"
     claim = named(certified, name)
-    return "secret_caught" if claim is not None and claim["epsilon"] == "inf" else name
+    return SECRET_CAUGHT if claim is not None and claim["epsilon"] == "inf" else name
 
 
 COVERING = {

@@ -16,22 +16,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confide.certify.facts import AUTHOR, PART_OF_AUTHOR, TOKENS
+from confide.certify.facts import AUTHOR, PART_OF_AUTHOR, SECRET_MISSED, TOKENS
 from confide.dp.accounting.curves import Relation
 from confide.dp.accounting.price import agree, epsilon, or_infinity, price, units_hidden
 from confide.dp.ledger import Ledger, noise_drawn_twice
 from confide.errors import InputError
 from confide.types import AnyRelease
 
-SECRET = "secret_missed"
 REPLACED = "record_replace_one_pld"
 # those that add up: what they are about, and the relation
 CLAIMS: dict[str, tuple[str, Relation]] = {
     REPLACED: ("one record replaced", "replace_one"),
     "record_add_or_remove_pld": ("one record added or removed", "add_or_remove"),
-    SECRET: ("one secret that the policy misses, masked", "replace_one"),
+    SECRET_MISSED: ("one secret that the policy misses, masked", "replace_one"),
 }
-RECORDS = tuple(name for name in CLAIMS if name != SECRET)
+RECORDS = tuple(name for name in CLAIMS if name != SECRET_MISSED)
 SHORT = re.compile(r" of fewer than (\d+) tokens")  # in what a claim about a packed model is of
 SAME = 1e-6  # relative difference of two prices that are the same
 TWICE = "the same noise was drawn in two trainings"
@@ -88,7 +87,7 @@ class Model:
         claim = self.stated(name)
         if self.history is None or claim.epsilon == math.inf or claim.delta == 0:
             return False
-        if name == SECRET and self.most_tokens is not None:
+        if name == SECRET_MISSED and self.most_tokens is not None:
             return False  # it lies in two chunks
         paid = or_infinity(epsilon(releases_of(self.history), claim.delta, CLAIMS[name][1]))
         return math.isclose(paid, claim.epsilon, rel_tol=SAME, abs_tol=SAME)
@@ -179,7 +178,7 @@ def groups_of(models: Sequence[Model]) -> list[Group]:
         candidates = [model for model in models if model in known or model in unknown]
         some = list(record_groups(candidates))
         of_secrets = alike(candidates, lambda model: model.where)
-        some += [(narrowest(members), members, (SECRET,)) for members in of_secrets]
+        some += [(narrowest(members), members, (SECRET_MISSED,)) for members in of_secrets]
         for unit, members, claims in some:
             assumed = [model for model in members if model in unknown]
             groups.append(Group(unit, names, members, assumed, claims))
@@ -276,7 +275,7 @@ def total(models: Sequence[Model], name: str, delta: float | None = None) -> Tot
     cost = sum(claim.epsilon for claim in worded)
     if priced:
         together = price(releases_of(ledgers.values()))
-        reached = together.missed if name == SECRET else together.record
+        reached = together.missed if name == SECRET_MISSED else together.record
         cost += math.inf if reached is None else agree(reached, left, relation)["pld"]
     how = " and ".join(word for word, some in ((COMPOSED, priced), (ADDED, worded)) if some)
     return Total(

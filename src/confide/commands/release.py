@@ -16,7 +16,7 @@ from typing import Any
 
 from confide.certify.certificate import certificate as certificate_of
 from confide.certify.certificate import sealed
-from confide.certify.facts import CONSERVATIVE, UNKNOWN, no_bound
+from confide.certify.facts import CONSERVATIVE, SECRET_CAUGHT, SECRET_MISSED, UNKNOWN, no_bound
 from confide.certify.rounding import ROUNDED, rate_up
 from confide.certify.texts import certificate_of_texts, check_reads_redacted, header
 from confide.commands.verify import (
@@ -66,7 +66,6 @@ MADE_TO_MISS = (
 )
 STANDING = "secrets that the corpus marks stand in the texts, of these labels: "
 
-CAUGHT = "secret_caught"  # claim of a secret that the policy finds
 CAUGHT_ALONE = ", only of a secret that the policy finds"
 
 MEASURED: dict[str, type[MeasuredFile]] = {"recall": RecallFile, "neighbours": NeighboursFile}
@@ -176,7 +175,7 @@ def own_objections(certified: dict[str, Any]) -> list[str]:
     reasons = [certified["release_note"]] if certified["release_note"] else []
     if certified["headline"]["record_epsilon"] == "inf":
         finite = [claim["name"] for claim in certified["claims"] if claim["epsilon"] != "inf"]
-        limit = CAUGHT_ALONE if CAUGHT in finite else ""
+        limit = CAUGHT_ALONE if SECRET_CAUGHT in finite else ""
         reasons.append(f"nothing finite is certified of {certified['headline']['unit']}{limit}")
     return [*reasons, *unknown(certified)]
 
@@ -220,7 +219,7 @@ def unknown(certified: dict[str, Any]) -> list[str]:
     if bound is not None and bound < 1:  # a bound of 1 says nothing
         return []
     epsilons = {claim["name"]: claim["epsilon"] for claim in certified["claims"]}
-    on_pi = epsilons[CAUGHT] != epsilons["secret_missed"]
+    on_pi = epsilons[SECRET_CAUGHT] != epsilons[SECRET_MISSED]
     on_pi_c = certified["headline"]["condition"] == CONSERVATIVE
     reason = f"how many secrets the policy misses is {unknown_since(certified)}"
     return [reason] if on_pi or on_pi_c else []

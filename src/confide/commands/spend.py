@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from confide.certify.certificate import past, saw_public_text
+from confide.certify.facts import SECRET_MISSED
 from confide.certify.together import (
     ADDED,
     CLAIMS,
-    SECRET,
     Group,
     Model,
     Stated,
@@ -209,7 +209,7 @@ def data_of(settings: dict[str, Any]) -> dict[str, Any]:
 
 def secret_of(certified: dict[str, Any]) -> str:
     """What the claim of a missed secret is of."""
-    units = (claim.get("unit") for claim in certified["claims"] if claim["name"] == SECRET)
+    units = (claim.get("unit") for claim in certified["claims"] if claim["name"] == SECRET_MISSED)
     return next(filter(None, units), "one secret")
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from confide.certify.facts import MISSED_BY_BOTH
 from confide.certify.gate import named
 from confide.errors import InputError
 from confide.files.io import read_file, read_json, read_jsonl
@@ -138,7 +139,7 @@ class Result:
         are, which the claim of the pools with noise leaves out.
         """
         with_noise = self.claim("record_replace_one_pld")
-        in_the_open = self.claim("secret_missed_by_both")
+        in_the_open = self.claim(MISSED_BY_BOTH)
         return with_noise if in_the_open is None else in_the_open
 
     def meaning_of(self, name: str) -> Meaning | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from confide.certify.certificate import check_seal
+from confide.certify.facts import SECRET_MISSED
 from confide.files.io import read_bytes, read_file, read_json, read_jsonl, write_json
 from confide.files.jsons import JsonObject
 from confide.output.escaping import say
@@ -232,7 +233,7 @@ def epsilons_of(certificate: JsonObject) -> dict[str, float]:
     """Of one record, and of a secret that the policy misses where there is such a claim."""
     epsilons = {"epsilon_record": float(certificate["headline"]["record_epsilon"])}
     for claim in certificate["claims"]:
-        if claim["name"] == "secret_missed":
+        if claim["name"] == SECRET_MISSED:
             epsilons["epsilon_missed"] = float(claim["epsilon"])
     return epsilons
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 
+from confide.certify.facts import SECRET_CAUGHT
 from confide.output.rounding import rounded_up
 from confide.report.figures.series import Series, Value, each_seed, over_runs, whisker
 from confide.report.figures.style import WIDTH, Drawing, panels, plain_log
@@ -19,7 +20,6 @@ from confide.report.seeds import Estimate
 
 APART = (0, math.inf)  # epsilons with no place on the axis
 WIDTHS = {0.0: 0.16, None: 1.0, math.inf: 0.2}  # of panels by epsilon, None for finite ones
-CAUGHT = "secret_caught"  # name of the claim
 HOLLOW = (  # of models that rest on it
     "Hollow: trained with a perfect policy (γ = 0), which none is known to be; for a missed "
     "secret ε is larger, or ∞. "
@@ -104,12 +104,12 @@ def finite_meanings(pairs: Iterable[tuple[float | None, Meaning | None]]) -> lis
 
 def caught(result: Result) -> float | None:
     """The certified epsilon of a secret that the policy catches."""
-    return result.claim(CAUGHT)
+    return result.claim(SECRET_CAUGHT)
 
 
 def caught_meanings(results: Iterable[Result]) -> list[Meaning]:
     """Meanings of the epsilons of a caught secret."""
-    return finite_meanings((caught(result), result.meaning_of(CAUGHT)) for result in results)
+    return finite_meanings((caught(result), result.meaning_of(SECRET_CAUGHT)) for result in results)
 
 
 def caught_axis(meaning: Meaning) -> str:
@@ -119,7 +119,7 @@ def caught_axis(meaning: Meaning) -> str:
 
 def belongs(point: Point, result: Result, meaning: Meaning) -> bool:
     """Whether a caught secret's epsilon stands in a row: it is 0 or infinite, or means the same."""
-    return point.epsilon in APART or result.meaning_of(CAUGHT) == meaning
+    return point.epsilon in APART or result.meaning_of(SECRET_CAUGHT) == meaning
 
 
 def caught_point(runs: list[Result], ppl: Value) -> Point | None:

@@ -18,6 +18,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.patches import Patch
 from scipy.optimize import isotonic_regression
 
+from confide.certify.facts import SECRET_CAUGHT, SECRET_MISSED
 from confide.certify.gate import record_claim, secret_claim
 from confide.dp.accounting.bounds import clopper_pearson
 from confide.report.figures import style
@@ -36,8 +37,8 @@ COLOURS = "viridis_r"
 REFUTED = "#f6dcd6"
 # claims that the looser accountant prices, too, and the names of those prices
 RDP = {
-    "secret_caught": "caught_replace_one_rdp",
-    "secret_missed": "record_replace_one_rdp",
+    SECRET_CAUGHT: "caught_replace_one_rdp",
+    SECRET_MISSED: "record_replace_one_rdp",
     "record_add_or_remove_pld": "record_add_or_remove_rdp",
 }
 GREY = "#444444"

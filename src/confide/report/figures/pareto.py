@@ -12,6 +12,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
+from confide.certify.facts import SECRET_CAUGHT, SECRET_MISSED
 from confide.report.figures import style
 from confide.report.figures.frame import Drawn, Shown, figure
 from confide.report.figures.series import Series, Value, each_seed, whisker
@@ -43,12 +44,12 @@ SIDES = (
     Side(
         title="certified, a caught secret",
         label="ε, replace-one",
-        value=lambda result: result.claim("secret_caught"),
+        value=lambda result: result.claim(SECRET_CAUGHT),
     ),
     Side(
         title="certified, a missed secret",
         label="ε, replace-one",
-        value=lambda result: result.claim("secret_missed"),
+        value=lambda result: result.claim(SECRET_MISSED),
     ),
     Side(
         title="measured, canaries",

@@ -12,8 +12,11 @@ from typing import NamedTuple
 from confide.certify.facts import (
     CONSERVATIVE,
     DEALT,
+    MISSED_BY_BOTH,
     POISSON,
     POISSON_AUTHORS,
+    SECRET_CAUGHT,
+    SECRET_MISSED,
     STABLE,
     TOKENS,
     UNITS,
@@ -42,7 +45,6 @@ CELLS = {  # what is protected, in a word: a secret that the policy finds or mis
     MISSED: "missed",
     RECORD: "record",
 }
-BY_BOTH = "secret_missed_by_both"
 RELATION = "replace_one"
 OUT = (REFUTED, OTHER_WEIGHTS)  # outcomes of an audit after which a run stands nowhere
 NOTHING = "nothing is claimed"
@@ -66,13 +68,13 @@ class Claimed(NamedTuple):
 def claimed(result: Result, cell: str, *, covered: bool, delta: float) -> Claimed:
     """The claim of a run that counts in a cell; `delta`: at most that of the claim."""
     name = {
-        CAUGHT: "secret_caught",
-        MISSED: "secret_caught" if covered else "secret_missed",
+        CAUGHT: SECRET_CAUGHT,
+        MISSED: SECRET_CAUGHT if covered else SECRET_MISSED,
         RECORD: "record_replace_one_pld",
     }[cell]
     claim = result.stated(name)
     epsilon = _comparable(claim, delta)
-    by_both = result.stated(BY_BOTH)
+    by_both = result.stated(MISSED_BY_BOTH)
     if cell == RECORD and by_both:
         # exact updates read a public pool, whose records the claim about noised pools leaves out
         epsilon = max(epsilon, float(by_both["epsilon"]))
@@ -139,11 +141,11 @@ def _rests(result: Result, cell: str, claim: Json, covered: bool) -> str:
             failing = _failing(policy, "gamma", "not so for")
             grounds.append(f"the cover hides it whole{failing}")
         elif cell == CAUGHT:
-            missed = result.stated("secret_missed")
-            if missed and not result.stated(BY_BOTH) and _at_most(missed, claim):
+            missed = result.stated(SECRET_MISSED)
+            if missed and not result.stated(MISSED_BY_BOTH) and _at_most(missed, claim):
                 return _rests(result, MISSED, missed, covered)
             grounds.append("the policy finds it, and the same around it when it is masked")
-        elif result.stated(BY_BOTH):
+        elif result.stated(MISSED_BY_BOTH):
             failing = _failing(policy, "delta2", "both miss")
             grounds.append(f"the second policy notices it{failing}")
         grounds += named

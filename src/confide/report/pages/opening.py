@@ -9,7 +9,7 @@ import math
 import re
 from typing import Any
 
-from confide.certify.facts import AUTHOR, PART_OF_AUTHOR, UNKNOWN, quoted
+from confide.certify.facts import AUTHOR, PART_OF_AUTHOR, SECRET_MISSED, UNKNOWN, quoted
 from confide.certify.gate import named
 from confide.output.rounding import rounded_up
 from confide.specs.training import pretrained_name
@@ -30,7 +30,6 @@ NOT_TRIED = (
     "not tried here: a certificate follows from the record of training alone. What attacks found "
     "is on the assessment page of each study of this model"
 )
-MISSED = "secret_missed"  # the claim about a secret that the policy misses, in one text
 NO_BOUND = "The policy may miss all secrets: no smaller bound is known"
 GROUP = "group_"  # how names of claims about several texts begin
 GROUPS = ("group_after_dedup", "group_before_dedup")  # the first that there is counts
@@ -223,7 +222,7 @@ def not_promised(certified: Json) -> list[str]:
         "anything of several models of the same text together: their ε must be added up",
         "that a person cannot be recognised from what others wrote",
     ]
-    is_bounded = any(claim["name"] == MISSED for claim in finite_claims(certified))
+    is_bounded = any(claim["name"] == SECRET_MISSED for claim in finite_claims(certified))
     if is_bounded and not counts_repeats(certified):
         promises.append(UNCOUNTED)
     if labels := labels_of(certified):
