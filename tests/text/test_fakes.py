@@ -150,7 +150,8 @@ def test_nothing_but_text_seed_and_name_is_asked_for_and_lists_are_constants() -
     assert list(inspect.signature(filled).parameters) == ["text", "seed", "named"]
     assert list(inspect.signature(value_of).parameters) == ["kind", "seed", "text"]
     source = inspect.getsource(fakes)
-    assert source.count("read_bytes") == 1 and "open(" not in source and "environ" not in source
+    assert source.count("beside.") == 1 and "beside.words(__file__" in source
+    assert not any(way in source for way in ("read_", "open(", "environ"))
     for name, words in LISTS.items():
         if name != "cues":
             assert len(set(words)) == len(words), name

@@ -9,10 +9,10 @@ Checked expressions are tried at every place, so that one that fails its check h
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 
 import msgspec
 
+from confide.files import beside
 from confide.policies.checks import CHECKS, Check
 from confide.policies.spans import Policy, merge
 from confide.runtime.limits import limited
@@ -41,7 +41,7 @@ class File(msgspec.Struct, forbid_unknown_fields=True):
 @cache
 def file() -> File:
     """The file beside this one."""
-    return msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=File)
+    return beside.words(__file__, File)
 
 
 def table() -> dict[str, Preset]:

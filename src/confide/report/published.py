@@ -4,14 +4,11 @@ They are in published.csv beside this file. A study names the figures and tables
 beside (`published`); its report quotes their rows.
 """
 
-import csv
 from collections.abc import Iterable
-from pathlib import Path
 from typing import NamedTuple
 
 from confide.errors import InputError
-
-FILE = Path(__file__).with_suffix(".csv")
+from confide.files import beside
 
 
 class Quote(NamedTuple):
@@ -27,8 +24,7 @@ class Quote(NamedTuple):
 
 def all_quotes() -> list[Quote]:
     """Every row of the file, in its order."""
-    with FILE.open(newline="", encoding="utf-8") as lines:
-        return [Quote(**row) for row in csv.DictReader(lines)]
+    return [Quote(**row) for row in beside.table(__file__)]
 
 
 def sources() -> tuple[str, ...]:

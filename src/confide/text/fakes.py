@@ -17,15 +17,14 @@ import re
 import string
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
+from confide.files import beside
 from confide.types import MASK
 
-LISTS: dict[str, Any] = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes())
+LISTS: dict[str, Any] = beside.words(__file__, dict[str, Any])
 BEFORE = 48  # characters before a mask that are looked at
 ANY = ("name", "phone", "address", "number", "code")  # of which a mask may be that nothing tells of
 LETTERS = string.ascii_uppercase + string.digits

@@ -20,8 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator, default_rng
 
-from confide.corpora.simulated.templates import Options, beside, parts
+from confide.corpora.simulated.templates import Options, parts
 from confide.errors import InputError
+from confide.files import beside
 from confide.specs import AuthorsSpec
 from confide.types import SPLITS, Record, Span
 
@@ -56,7 +57,7 @@ class Words:
         return tuple(dict.fromkeys([*self.more_tags, *of_topics]))
 
 
-WORDS = beside(__file__, dict[str, Words])
+WORDS = beside.words(__file__, dict[str, Words])
 
 
 class Style(NamedTuple):

@@ -20,7 +20,8 @@ from confide.corpora.simulated.customersim_values import (
     tracking_code,
     user_tables,
 )
-from confide.corpora.simulated.templates import Options, beside, parts
+from confide.corpora.simulated.templates import Options, parts
+from confide.files import beside
 from confide.specs import CustomerSimSpec
 from confide.types import SPLITS, Record, Span, SplitName
 
@@ -53,7 +54,7 @@ class Sentences:
     fillers: dict[str, Options]  # what a slot is filled with that is no secret
 
 
-SENTENCES = beside(__file__, Sentences)
+SENTENCES = beside.words(__file__, Sentences)
 
 
 def fill(template: str, values: dict[str, str], rng: Generator) -> Turn:

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator, default_rng
 
-from confide.corpora.simulated.templates import Options, beside
+from confide.corpora.simulated.templates import Options
 from confide.errors import InputError
+from confide.files import beside
 
 COMPASS = ("North", "South", "East", "West", "New", "Port", "Lake")
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"
@@ -45,7 +46,7 @@ class Words:
         return tuple(dict.fromkeys([*self.last_common, *compounds]))
 
 
-WORDS = beside(__file__, dict[str, Words])
+WORDS = beside.words(__file__, dict[str, Words])
 
 
 class User(NamedTuple):

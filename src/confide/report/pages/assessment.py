@@ -6,14 +6,13 @@ says that it is not. It never says that a model is anonymous, or that its use is
 decide that, case by case.
 """
 
-import csv
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
+from confide.files import beside
 from confide.output import templates
 from confide.output.rounding import rounded_up
 from confide.report.pages import everyday, opening
@@ -437,5 +436,4 @@ ANSWERS: dict[str, Callable[[Result], str | None]] = {
 }
 
 
-with Path(__file__).with_suffix(".csv").open(newline="", encoding="utf-8") as lines:
-    QUESTIONS = list(csv.DictReader(lines))
+QUESTIONS = beside.table(__file__)

@@ -1,10 +1,9 @@
 """The columns of table.csv, in their order (columns.csv), and the blocks of table.md."""
 
-import csv
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from confide.files import beside
 from confide.report.pages import audits
 from confide.report.results import Result
 
@@ -40,8 +39,7 @@ SOURCES: dict[str, Callable[[Result, str], Any]] = {
 
 def declared(module: str) -> tuple[Column, ...]:
     """The columns in the file that lies beside a module."""
-    with Path(module).with_suffix(".csv").open(newline="", encoding="utf-8") as lines:
-        return tuple(Column(**line) for line in csv.DictReader(lines))
+    return tuple(Column(**line) for line in beside.table(module))
 
 
 COLUMNS = declared(__file__)

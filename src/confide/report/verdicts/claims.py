@@ -4,10 +4,9 @@
 and its `arguments`.
 """
 
-import csv
 from functools import partial
-from pathlib import Path
 
+from confide.files import beside
 from confide.report.verdicts import crt, domain, regularisation, selective
 from confide.report.verdicts.evidence import Claim
 
@@ -26,5 +25,4 @@ def _claim(line: dict[str, str]) -> Claim:
     return Claim(**line, studies=studies, verdict=partial(test, **arguments))
 
 
-with Path(__file__).with_suffix(".csv").open(newline="", encoding="utf-8") as lines:
-    CLAIMS = tuple(map(_claim, csv.DictReader(lines)))
+CLAIMS = tuple(map(_claim, beside.table(__file__)))
