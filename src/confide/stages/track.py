@@ -70,7 +70,7 @@ def track(spec: TrackSpec, *, results: Path, models: Path, output: Path) -> None
 
     load = partial(load_run, client, experiment, results=results, models=models)
     with reachable(uri):
-        source = source_tags(CODE)
+        source = source_tags()
         view = save_view(client, experiment)
         trained = {run.run: run for run in spec.runs}
         in_studies: set[str] = set()
@@ -99,13 +99,13 @@ def track(spec: TrackSpec, *, results: Path, models: Path, output: Path) -> None
     say(f"tracked {new} new runs in {spec.tracking.experiment!r} at {shown(uri)}")
 
 
-def source_tags(code: Path) -> dict[str, str]:
+def source_tags() -> dict[str, str]:
     """What MLflow shows as the source of a run: the command, and the commit of our code."""
-    commit = commit_of(code)
+    commit = commit_of(CODE)
     tags = {"mlflow.source.name": "confide train", "mlflow.source.type": "LOCAL"}
     if commit is not None:
         tags["mlflow.source.git.commit"] = commit
-        tags["mlflow.source.git.dirty"] = str(is_changed(code)).lower()
+        tags["mlflow.source.git.dirty"] = str(is_changed(CODE)).lower()
     return tags
 
 

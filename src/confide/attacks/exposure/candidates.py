@@ -51,7 +51,7 @@ def candidate_blocks(
     single = _single_digits(tokenizer, sentence)
     if single is not None:
         context, tokens = single
-        tree = regular_tree((), tokens, block)
+        tree = regular_tree(tokens, block)
         for leading in product(tokens.tolist(), repeat=digits - block):
             yield replace(tree, context=(tokenizer.bos_id, *context, *leading))
         return

@@ -87,8 +87,8 @@ class Root(NamedTuple):
 Roots = dict[tuple[int, ...], Root]
 
 
-def regular_tree(context: tuple[int, ...], tokens: np.ndarray, depth: int) -> Tree:
-    """All sequences of `depth` tokens out of `tokens`, numbered like digits.
+def regular_tree(tokens: np.ndarray, depth: int) -> Tree:
+    """All sequences of `depth` tokens out of `tokens`, numbered like digits, without a context.
 
     The first token is the most significant.
     """
@@ -98,7 +98,7 @@ def regular_tree(context: tuple[int, ...], tokens: np.ndarray, depth: int) -> Tr
         first = np.arange(0, base ** (level + 1) + 1, base)
         leaf = np.arange(first[-1]) if level == depth - 1 else np.full(first[-1], -1)
         levels.append(Level(np.tile(np.asarray(tokens, dtype=np.int64), base**level), first, leaf))
-    return Tree(context, tuple(levels), base**depth)
+    return Tree((), tuple(levels), base**depth)
 
 
 def tree_of(context: tuple[int, ...], sequences: np.ndarray) -> Tree:

@@ -63,10 +63,6 @@ def finite(*names: str) -> Callable[[Row], bool]:
     return lambda row: all(row[name] is not None and math.isfinite(row[name]) for name in names)
 
 
-def zero(name: str) -> Callable[[Row], bool]:
-    return lambda row: row[name] == 0
-
-
 def leak(row: Row) -> Key:
     """How far the largest exposure is above what chance gives.
 
@@ -91,7 +87,7 @@ NEEDS = (
     Need(
         words="secrets that the policy catches must not be in the model at all; it is trusted to "
         "catch them",
-        met=zero("epsilon_secret_caught"),
+        met=lambda row: row["epsilon_secret_caught"] == 0,
         first=leak,
         utility="ppl_public",
     ),
