@@ -9,9 +9,9 @@ of `confide run` are: give both the same.
 
 from confide.errors import InputError
 from confide.runtime import packaged
+from confide.runtime.afterwards import SUMMARY
 from confide.runtime.plan import left
 
-MADE_LAST = "results/summary/index.html"
 PAGE = "results/report.html"
 
 
@@ -20,7 +20,7 @@ def report(*options: str) -> None:
     is of other settings: beside it would stand those of params.yaml as it is now.
     """
     folder = packaged.directory(options)
-    summary = folder / MADE_LAST
+    summary = folder / SUMMARY
     if not summary.is_file():
         problem = "is not made yet, so there is nothing to report: `confide run` comes first"
         raise InputError(problem, file=summary)

@@ -44,12 +44,7 @@ def union(*policies: Policy) -> Policy:
 
 def masks(text: str) -> list[Span]:
     """The places where the text itself reads <MASK>."""
-    places = []
-    start = text.find(MASK)
-    while start >= 0:
-        places.append(Span(start, start + len(MASK), MASK))
-        start = text.find(MASK, start + len(MASK))
-    return places
+    return [Span(*match.span(), MASK) for match in re.finditer(MASK, text)]
 
 
 def covered(start: int, end: int, spans: Iterable[Sequence[Any]]) -> bool:

@@ -19,5 +19,5 @@ def cuts_a_mask(text: str, start: int, end: int) -> bool:
     """Whether one <MASK> lies at an edge of a range, partly in it: in its place would stand half a
     mask, and the policies would find something else.
     """
-    masks = (match.span() for match in re.finditer(re.escape(MASK), text))
+    masks = (match.span() for match in re.finditer(MASK, text))
     return any(first < edge < last for first, last in masks for edge in (start, end))
