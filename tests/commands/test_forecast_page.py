@@ -6,7 +6,7 @@ import pytest
 
 from confide.advisor.rates import BEFORE, NOT_KNOWN, Cost
 from confide.commands.forecast import cores_of, outlook, page
-from confide.runtime.durations import duration
+from confide.output.rounding import duration
 from confide.runtime.workflow_log import WorkflowJob
 
 

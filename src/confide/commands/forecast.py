@@ -20,9 +20,9 @@ from confide.advisor.forecast import costs
 from confide.advisor.rates import Cost
 from confide.config.params import load
 from confide.output.escaping import say
+from confide.output.rounding import duration
 from confide.report.tables.table import table_lines
 from confide.runtime import packaged
-from confide.runtime.durations import duration
 from confide.runtime.plan import left
 from confide.runtime.workflow_log import WorkflowJob
 

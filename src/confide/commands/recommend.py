@@ -38,11 +38,10 @@ from confide.errors import InputError
 from confide.files.io import read_file, read_object
 from confide.methods import UNTOUCHED
 from confide.output.escaping import say
-from confide.output.rounding import rounded_up
+from confide.output.rounding import duration, rounded_up
 from confide.provenance.terms import read_before, terms
 from confide.report.results import unigram_like
 from confide.report.tables.table import show, table_lines
-from confide.runtime.durations import duration
 from confide.runtime.plan import left
 from confide.runtime.workflow_log import WorkflowJob
 from confide.specs import NeighboursSpec, Params, RecallSpec

@@ -25,7 +25,7 @@ from confide.advisor.rates import BENCHMARKS, measured, read_rates, short
 from confide.commands import mirror
 from confide.errors import InputError
 from confide.output.escaping import warn
-from confide.runtime.durations import duration
+from confide.output.rounding import duration
 from confide.runtime.failures import last_line, lines_of, reason
 from confide.runtime.workflow_log import FOLDER, STATS, Event, Progress, progress
 from confide.specs import TrackingSpec

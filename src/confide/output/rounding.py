@@ -5,6 +5,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 LARGE = Decimal(10) ** 9  # from here on and below SMALL with a power of ten
 SMALL = Decimal("0.001")
+MINUTE = 60.0
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
 
 
 def rounded_up(value: float | str, digits: int = 4) -> str:
@@ -49,3 +52,12 @@ def percent_up(share: float) -> str:
 def percent_down(share: float) -> str:
     """A bound from below on a share of 1, in whole per cent and never larger."""
     return f"{(100 * Decimal(repr(float(share)))).to_integral_value(ROUND_FLOOR)}%"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them, with two digits."""
+    for unit, name in ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes")):
+        if seconds >= 1.5 * unit:
+            count = seconds / unit
+            return f"{count:.1f} {name}" if count < 9.95 else f"{count:.0f} {name}"
+    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
