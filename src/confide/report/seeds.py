@@ -45,12 +45,17 @@ def mean_of(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
+def says_anything(values: Sequence[float]) -> bool:
+    """Whether seeds tell how much they vary: there are several, and none is infinite."""
+    return len(values) > 1 and all(map(math.isfinite, values))
+
+
 def half_width(values: Sequence[float]) -> float:
     """Half of the 95 % interval of the mean (Student's t).
 
     It is 0 for one number, of which nothing can be told, and where a number is infinite.
     """
-    if len(values) < 2 or not all(map(math.isfinite, values)):
+    if not says_anything(values):
         return 0.0
     quantile = float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2))
     return quantile * stdev(values) / math.sqrt(len(values))

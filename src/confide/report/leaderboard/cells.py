@@ -11,14 +11,21 @@ t-test over equal seeds (all must be: the largest p counts), corrected for how m
 chosen from (Bonferroni), and then for the number of cells (Holm).
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from confide.certify.facts import TOKENS
 from confide.report.leaderboard.panels import UNITS, Entry
 from confide.report.leaderboard.standing import CAUGHT, CELLS, MISSED, RECORD
-from confide.report.seeds import LEVEL, Estimate, all_below, holm, mean_of, over_seeds
+from confide.report.seeds import (
+    LEVEL,
+    Estimate,
+    all_below,
+    holm,
+    mean_of,
+    over_seeds,
+    says_anything,
+)
 from confide.specs import LeaderboardSpec
 
 BETTER = "significantly better"
@@ -177,7 +184,7 @@ def paired(first: Entry, second: Entry, tokens: str) -> list[float]:
 def beaten(winner: Entry, others: Iterable[Entry], tokens: str) -> float | None:
     """P-value that a row is better than each of some others; None where a pair has one seed."""
     samples = [paired(winner, other, tokens) for other in others]
-    if any(len(sample) < 2 or not all(map(math.isfinite, sample)) for sample in samples):
+    if not all(map(says_anything, samples)):
         return None
     tested = all_below(samples)
     return tested.p if tested.below else 1.0

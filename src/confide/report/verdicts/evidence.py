@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from confide.report.figures.levels import at_level
 from confide.report.results import Json, Result
-from confide.report.seeds import LEVEL, all_below, holm, mean_of
+from confide.report.seeds import LEVEL, all_below, holm, mean_of, says_anything
 from confide.report.tables.table import Row, groups, of_seeds, rows, show
 from confide.specs import ReportSpec
 
@@ -235,7 +235,7 @@ def p_of(samples: Sequence[Sequence[float]]) -> float | None:
 
     None where some have one seed, or an infinite number, and no test says anything.
     """
-    if any(len(sample) < 2 or not all(map(math.isfinite, sample)) for sample in samples):
+    if not all(map(says_anything, samples)):
         return None
     return all_below(samples).p
 
