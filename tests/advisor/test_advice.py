@@ -18,6 +18,7 @@ from confide.commands.recommend import (
     other_settings,
     trained,
     unigrams_of,
+    unmarked,
     worths,
 )
 from confide.config import jobs
@@ -430,6 +431,19 @@ def test_a_policy_that_finds_nothing_is_a_warning():
     assert "WARNING: policy names finds nothing" in described(MEASURED._replace(found=0))
     for found in (1, None):
         assert "WARNING" not in described(MEASURED._replace(found=found))
+
+
+def test_kinds_of_which_the_corpus_marks_nothing_are_named():
+    said = described(MEASURED._replace(unmarked={"password": 1200, "iban": 3}))
+    assert "It finds password (1,200), iban (3) where the corpus marks nothing" in said
+    spans = {"name": (5, 0.0), "id": (7, 0.5), "tax": (0, None), "mail": (2, None)}
+    counted = {
+        "spans": {
+            label: {"found": found, "precision": precision}
+            for label, (found, precision) in spans.items()
+        }
+    }
+    assert unmarked(counted) == {"name": 5}  # of the others it marks some, or nobody marks any
 
 
 def test_a_model_of_other_settings_does_not_count(tmp_path, monkeypatch):

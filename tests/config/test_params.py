@@ -13,6 +13,7 @@ from confide.config import jobs, studies
 from confide.config.definitions import FIGURES
 from confide.config.layers import keys_at
 from confide.config.params import SCHEMA, load, schema, validated
+from confide.config.rows import row_problems
 from confide.errors import InputError
 from confide.provenance.terms import PARTITION, TEXT, terms
 from confide.specs import (
@@ -642,6 +643,20 @@ def test_noise_for_authors_wants_texts_that_are_not_deduplicated(tmp_path):
         load(path)
 
 
+def test_noise_for_authors_wants_no_canaries_that_nobody_wrote(tmp_path):
+    """Training would refuse them, after all that is made of the text."""
+    path = edited(tmp_path, *AUTHORS)
+    rows = yaml.safe_load(path.read_text())
+    for row in rows["runs"].values():
+        row["dedup"] = False
+    path.write_text(yaml.safe_dump(rows))
+    with pytest.raises(
+        InputError,
+        match=r"privacy = 'eps3': protects authors, and the canaries of datasets.sim have none",
+    ):
+        load(path)
+
+
 def test_what_policies_miss_on_all_domains_is_not_claimed_of_some(tmp_path):
     path = edited(tmp_path, "method: redacted,", "method: redacted, domains: [AIRLINE],")
     with pytest.raises(
@@ -946,11 +961,11 @@ def test_selective_training_wants_a_recurrent_model_and_known_noise_if_published
     with pytest.raises(InputError, match=r"runs\.crt\.privacy = 'eps3': has no noise_multiplier"):
         load(selective(tmp_path, published))
     load(selective(tmp_path, published, ("{ epsilon: 3.0 }", "{ noise_multiplier: 1.0 }")))
-    with pytest.raises(
-        InputError,
-        match=r"runs\.crt\.privacy = 'eps3': protects authors, but selective tells tokens apart",
-    ):
-        load(selective(tmp_path, AUTHORS, ("privacy: eps3,", "privacy: eps3, dedup: false,")))
+    params = load(selective(tmp_path))
+    authors = params.privacy["eps3"].model_copy(update={"unit": "author"})
+    params = params.model_copy(update={"privacy": params.privacy | {"eps3": authors}})
+    problems = [problem.message for problem in row_problems(params, params.runs["crt"])]
+    assert "protects authors, but selective tells tokens apart" in problems
     exact = ("{ epsilon: 3.0 }", "{ epsilon: 3.0, noise: discrete_gaussian }")
     assert load(selective(tmp_path, exact)).privacy["eps3"].discrete
     with pytest.raises(

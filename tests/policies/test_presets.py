@@ -134,6 +134,9 @@ def test_secrets_are_found_whole(name, secret, label, around):
         ("mot de passe : soleil", "soleil"),
         ("La contraseña es sol-4", "sol-4"),
         ("passwd=x9", "x9"),
+        ("the pw sazEJmDgJJ does not work", "sazEJmDgJJ"),
+        ("use passcode k7xq2z", "k7xq2z"),
+        ("pw: soleil, upwards: no", "soleil"),
     ],
 )
 def test_words_for_a_password_are_those_of_four_languages(text, secret):
@@ -160,6 +163,7 @@ def test_what_follows_a_word_for_a_password_is_found():
         ("phone", "12 or 2024 or 123456"),
         ("address", "the 2nd way to go, a street"),
         ("key", "a ghp_short, sk-1, AKIA, -----BEGIN CERTIFICATE-----"),
+        ("password", "PASSWORD POLICY: a password reset; secret meetings, token rotation"),
         ("entropy", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1 " + "0123456789" * 3),
     ],
 )

@@ -278,6 +278,7 @@ def test_a_certificate_says_which_labels_count_as_secrets():
     facts = Facts(releases=NOISED, delta=DELTA, gamma=0.1, gamma_upper=0.2)
     (usual, *_) = bayesian_claims(facts)
     (named, *_) = bayesian_claims(replace(facts, labels=("name", "phone")))
-    assert usual["unit"] == "one random secret within one turn of a dialogue"
+    marked = "one random secret of a kind that is marked within one turn of a dialogue"
+    assert usual["unit"] == marked
     kinds = 'one random secret of the labels "name", "phone" within one turn of a dialogue'
     assert named == usual | {"unit": kinds}

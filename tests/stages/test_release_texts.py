@@ -49,10 +49,11 @@ POINTS = [  # document, text, as the policy leaves it, split, whether it is a la
     ("c", f"my code is {SECRET}", MASK, TRAIN, True),
     (audit_doc("game", 3), "a coin 77", f"a coin {MASK}", TRAIN, False),
     ("canary-song", "a bird sings", "a bird sings", TRAIN, False),
+    ("b", "still late", "still late", TRAIN, False),
     ("d", "held out", "held out", VALID, False),
     ("e", "held out, too", "held out, too", TEST, False),
 ]
-SHOWN = [f"my code is {MASK}", "the order is late", "a bird sings"]
+SHOWN = [f"my code is {MASK}", "the order is late", "a bird sings", "still late"]
 # so many more that pools are as large as the ledger says
 for pool, text in (("public", "fine"), ("private", f"so {MASK}")):
     there = sum(row[3] == TRAIN and (MASK in row[2]) == (pool == "private") for row in POINTS)
@@ -131,6 +132,8 @@ def test_the_texts_are_what_the_model_read_without_what_was_planted(project, cap
     content = file.read_bytes()
     first, *lines = [json.loads(line) for line in content.splitlines()]
     assert [line["text"] for line in lines] == SHOWN
+    numbers = [line["doc"].removeprefix("redacted-text-") for line in lines]
+    assert numbers[:5] == ["1", "2", "3", "2", "4"]  # points of a document share its number
     assert content.startswith(SYNTHETIC)  # so that no dataset calls them public
     assert all(WRITTEN_NAME.fullmatch(line["doc"]) for line in lines)  # nor a part of them
     assert SECRET.encode() not in content
@@ -176,7 +179,7 @@ def test_what_a_policy_may_miss_speaks_against_it(gamma, labels, said, capsys):
     """A review bounds how much that is, and estimates nothing; counts tell more than a sample."""
     certified = {"policy": {"gamma": gamma}, "asked": {"miss_rate": 0.0}}
     assert against_texts(certified, {"labels": labels}, Counter()) == said
-    assert "secrets that stand in the texts: 0" in capsys.readouterr().out
+    assert "marked secrets that stand in the texts: 0 (no" in capsys.readouterr().out
     certified["asked"]["miss_rate"] = 0.1
     assert against_texts(certified, {"labels": labels}, Counter()) == [*said, MADE_TO_MISS]
 
@@ -217,7 +220,7 @@ def test_a_secret_that_stands_in_the_texts_speaks_against_it(project, capsys):
     with pytest.raises(Failure) as failure:
         released(project)
     assert f"{STANDING}code" in str(failure.value)
-    assert "secrets that stand in the texts: 1\n" in capsys.readouterr().out
+    assert "marked secrets that stand in the texts: 1 (" in capsys.readouterr().out
     released(project, anyway=True)
     said = (project / "out/certificate.md").read_text()
     assert f"{STANDING}code" in said and "order is" not in said + capsys.readouterr().out

@@ -74,6 +74,7 @@ class Policies(NamedTuple):
     label: str | None = None  # of secrets, that the policy misses most
     found: int | None = None  # spans of training text; None: not counted
     not_hidden: float | None = None  # share of that label that is not hidden whole; None: as above
+    unmarked: Mapping[str, int] = {}  # spans, by label, of a kind that the corpus marks nowhere
 
     @property
     def unknown(self) -> str:

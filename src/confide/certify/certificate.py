@@ -619,13 +619,15 @@ def delta2_bound(spec: CertifySpec, missed: JsonObject) -> float | None:
 
 
 def policy(spec: CertifySpec, measured: JsonObject, missed: JsonObject) -> JsonObject:
-    """Miss rates, and how often a secret stands in the corpus.
+    """Miss rates, the labels that they are of, and how often a secret stands in the corpus.
 
-    The rates are simulated, measured by the neighbour test (these govern) and bounded.
+    The rates are simulated, measured by the neighbour test (these govern) and bounded. Labels are
+    None in a certificate for a release.
     """
     return {
         "miss_rate_simulated": spec.miss_rate,
         **{key: missed.get(key) for key in (*RATES, *COUNTED)},
+        "labels": sorted(missed.get("labels") or ()) or None,
         **{key: missed[key] for key in OF_REVIEW if key in missed},
         **{key: measured.get(key) for key in ("recall", *OFTEN)},
         "delta2_assumed": spec.delta2,

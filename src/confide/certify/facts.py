@@ -241,8 +241,8 @@ class Facts:
         than all that it shows.
         """
         sure = f"{percent(self.confidence)}, together with all other bounds"
-        seen = " found or marked" if self.by_hand else ""
-        return f"gamma of the worst label{seen} at its upper bound ({sure}){self.rests_on}"
+        seen = "found or marked" if self.by_hand else "that is marked"
+        return f"gamma of the worst label {seen} at its upper bound ({sure}){self.rests_on}"
 
     @property
     def missing(self) -> str:
@@ -266,10 +266,12 @@ class Facts:
 
     @property
     def random_secret(self) -> str:
-        """What is protected of a secret drawn at random."""
-        kinds = f"one random secret of the labels {quoted(self.labels)}"
+        """What is protected of a secret drawn at random; nothing of a kind that nobody marks."""
+        kinds = "of a kind that is marked"
+        if self.labels:
+            kinds = f"of the labels {quoted(self.labels)}"
         words = self.secret.replace("one", "one random", 1)
-        return words.replace("one random secret", kinds, 1) if self.labels else words
+        return words.replace("one random secret", f"one random secret {kinds}", 1)
 
     @property
     def marked_as(self) -> str:

@@ -5,6 +5,7 @@ and rates are read.
 """
 
 import math
+import sys
 from collections.abc import Mapping
 from contextlib import chdir
 from dataclasses import replace
@@ -127,8 +128,10 @@ def recommend(
             *worths(runs, measured),
         ]
         advice = advise(options, all_policies, wish)
-        time_lines = [] if advice.best is None else time_of(params, runs, advice.best)
-    say(*page(all_policies, advice, wish, worth_lines), *time_lines)
+        say(*page(all_policies, advice, wish, worth_lines))
+        sys.stdout.flush()  # what follows may train a few steps
+        if advice.best is not None:
+            say(*time_of(params, runs, advice.best))
 
 
 def refuse_unprepared(call: str) -> None:
@@ -281,7 +284,17 @@ def policies_of(
         label=rates.get("worst_label"),
         found=sum(of_label["found"] for of_label in counted["spans"].values()),
         not_hidden=not_hidden(counted, rates.get("worst_label")),
+        unmarked=unmarked(counted),
     )
+
+
+def unmarked(counted: dict[str, Any]) -> dict[str, int]:
+    """What the policy finds under labels of which the corpus marks nothing: how often, by label."""
+    return {
+        label: spans["found"]
+        for label, spans in counted["spans"].items()
+        if spans["found"] and spans.get("precision") == 0
+    }
 
 
 def not_hidden(counted: dict[str, Any], label: str | None) -> float | None:
@@ -468,6 +481,12 @@ def described(policies: Policies) -> str:
         f"{policies.secrets:,} of all labels tested), "
         f"with 95 % confidence at most {at_most(policies.gamma_upper)} of any"
     )
+    if policies.unmarked:
+        kinds = (f"{plain(label)} ({found:,})" for label, found in policies.unmarked.items())
+        head += (
+            f". It finds {', '.join(kinds)} where the corpus marks nothing: what it misses of such "
+            "secrets is unknown, and in no number here"
+        )
     if policies.not_hidden == 0 and policies.gamma > 0:
         misses += "; it hides all of these whole, and some leave a trace"
     public = (

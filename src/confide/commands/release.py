@@ -64,7 +64,7 @@ MAY_MISS = "nobody knows that the policy misses no secret: the texts show what i
 MADE_TO_MISS = (
     "the policy is made to miss some, and anybody can tell which (train with gammas: [0])"
 )
-STANDING = "secrets that the corpus marks stand in the texts, of these labels: "
+STANDING = "secrets that the corpus marks, or planted ones, stand in the texts, of these labels: "
 
 CAUGHT_ALONE = ", only of a secret that the policy finds"
 
@@ -204,7 +204,9 @@ def against_texts(
         reasons.append(MAY_MISS)
     if certified["asked"]["miss_rate"]:
         reasons.append(MADE_TO_MISS)
-    say(f"  secrets that stand in the texts: {standing.total():,}")
+    say(
+        f"  marked secrets that stand in the texts: {standing.total():,} (no others are looked for)"
+    )
     if standing:
         reasons.append(STANDING + ", ".join(sorted(standing)))
     return reasons
@@ -309,7 +311,9 @@ def write_texts(folder: Path, texts: RedactedTexts) -> None:
     """Write the text that a released model was trained on beside it, and a certificate of that."""
     certified = read(folder / CERTIFICATE)
     file = folder / TEXTS
-    lines = ({"doc": f"redacted-text-{at}", "text": text} for at, text in enumerate(texts, 1))
+    lines = (
+        {"doc": f"redacted-text-{number}", "text": text} for number, text in texts.by_document()
+    )
     write_jsonl(file, chain([header(certified, None, len(texts))], lines))
     stated = certificate_of_texts(
         certified,

@@ -72,6 +72,14 @@ def row_problems(params: Params, row: RunSpec) -> Iterator[Problem]:
     if row.dedup and budget is not None and budget.unit == "author":
         message = f"privacy.{row.privacy}.unit {AUTHORS_DEDUPLICATED}"
         yield Problem(("dedup",), True, message)
+    planted = params.datasets[row.dataset].canaries
+    nobodys = planted is not None and params.canaries[planted].kind != "words"
+    if nobodys and budget is not None and budget.unit == "author":
+        message = (
+            f"protects authors, and the canaries of datasets.{row.dataset} have none: "
+            "write canaries: null there"
+        )
+        yield Problem(("privacy",), row.privacy, message)
     if row.dedup and params.datasets[row.dataset].pack is not None:
         yield Problem(("dedup",), True, f"datasets.{row.dataset}.pack {CHUNKS_DEDUPLICATED}")
     if row.method not in METHODS:

@@ -233,6 +233,8 @@ def parsed(line: Line, keys: frozenset[str] = KEYS, body: str = "text") -> Row:
             hint = "the reader messages takes it" if key == "messages" else RENAMED
             if body in row and key != "messages" and PLAIN_NAME.fullmatch(key):
                 hint = f"`jq -c 'del(.{key})' FILE` leaves it out"
+                if "author" not in row and isinstance(value, str):
+                    hint += f", `jq -c '.author = .{key} | del(.{key})' FILE` makes it the author"
             message = f"unknown key: one of {', '.join(sorted(keys))}; {hint}"
             raise line.refused(message, jsons.name_of(key))
         if key in LISTS:

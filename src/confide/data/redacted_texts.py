@@ -41,8 +41,10 @@ class RedactedTexts:
         split = view.whole("split")
         is_read = split == TRAIN
         check_pools(redacted, is_read, view.whole("private"), pools)
-        planted = planted_ones(self.points, split, redacted)
-        self.shown = np.flatnonzero(is_read & ~view.whole("copy") & ~planted).tolist()
+        documents = documents_of(self.points, split, redacted)
+        shown = np.flatnonzero(is_read & ~view.whole("copy") & (documents >= 0))
+        self.shown = shown.tolist()
+        self.documents = documents[shown].tolist()
 
     def __len__(self) -> int:
         return len(self.shown)
@@ -50,6 +52,12 @@ class RedactedTexts:
     def __iter__(self) -> Iterator[str]:
         for point in self.shown:
             yield self.tokenizer.decode(self.ids[self.starts[point] : self.starts[point + 1]])
+
+    def by_document(self) -> Iterator[tuple[int, str]]:
+        """The texts, each with the number of its document, from 1 on."""
+        number_of = {document: at for at, document in enumerate(dict.fromkeys(self.documents), 1)}
+        for document, text in zip(self.documents, self, strict=True):
+            yield number_of[document], text
 
     def secrets(self, min_length: int) -> Counter[str]:
         """How many of the secrets that the corpus marks stand in the texts, by label.
@@ -83,13 +91,16 @@ def check_pools(
             raise InputError(message, file=redacted)
 
 
-def planted_ones(points: Path, split: np.ndarray, redacted: Path) -> np.ndarray:
-    """(N,) bool: the points that the tool planted; InputError unless their splits are `split`."""
-    planted = []
+def documents_of(points: Path, split: np.ndarray, redacted: Path) -> np.ndarray:
+    """(N,) int: the number of each point's document, -1 for what the tool planted; InputError
+    unless the points' splits are `split`.
+    """
+    numbers: dict[str, int] = {}
+    documents = []
     splits = []
     for doc, name in read_rows(points, "doc", "split"):
-        planted.append(is_planted(doc))
+        documents.append(-1 if is_planted(doc) else numbers.setdefault(doc, len(numbers)))
         splits.append(SPLITS.index(name))
     if not np.array_equal(splits, split):
         raise InputError(f"has other points than {redacted.name}", file=points)
-    return np.array(planted, bool)
+    return np.array(documents, np.int64)

@@ -59,8 +59,10 @@ def checks_of(run: str, files: NamedFiles, certificate: Path, study: Path) -> Ev
 
     files: those that are shown. study: results/studies/STUDY of the project.
     """
-    if study.resolve().parent.name != "studies" or not study.is_dir():
+    if study.resolve().parent.name != "studies":
         raise InputError("is not the folder of a study, results/studies/STUDY", file=study)
+    if not study.is_dir():
+        raise InputError("is not there: the workflow makes it last, so run that first", file=study)
     checks = Evidence()
     take_gate(checks, run, files["model"][0]["sha256"], study)
     take_refutations(checks, run, certificate, study)

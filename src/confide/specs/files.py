@@ -81,6 +81,7 @@ class SpansOfLabel(File):
     """Of one label of the policy: what it finds in training text, planted sentences left out."""
 
     found: Count
+    precision: Share = None  # share of it that touches what the corpus marks
 
 
 class RecallFile(MeasuredFile):

@@ -226,12 +226,29 @@ def preparation(result: Result) -> str | None:
     if not any("redacted" in kind for kind in updates):
         words = "Nothing was masked: training read the original text, with all its secrets"
         return f"{words} ({kinds}); {copies}"
-    masked = "A policy finds secrets, and redacted text has a mask in their place"
-    words = f"{masked}; {kinds}; {copies}. Share of secrets that the policy misses: {share}"
+    place = "made-up values" if data_of(result.certificate).get("fill") else "a mask"
+    masked = f"A policy finds secrets, and redacted text has {place} in their place"
+    missed = f"Share of {measured_kinds(policy)} that the policy misses: {share}"
+    words = f"{masked}; {kinds}; {copies}. {missed}"
     on_purpose = policy.get("miss_rate_simulated")
     if on_purpose:
         words = f"{words}. It was made to miss a share of {on_purpose:g} on purpose, as a test"
     return words
+
+
+def data_of(certificate: Json) -> Json:
+    """What the text went through that a model read, as far as its certificate says."""
+    asked: Json = certificate.get("asked") or {}
+    data: Json = asked.get("train", {}).get("data", {})
+    return data
+
+
+def measured_kinds(policy: Json) -> str:
+    """The secrets that a miss rate is about: those that somebody marked, and no others."""
+    labels = policy.get("labels")
+    named = f" ({', '.join(labels)})" if labels else ""
+    by = "found or marked by a person" if policy.get("reviewed") else "that the corpus marks"
+    return f"secrets {by}{named}, of the kind that fares worst,"
 
 
 def training(result: Result) -> str | None:

@@ -110,8 +110,8 @@ ASSUMED = dict(
     )
 )
 LETTERS = {
-    r"gamma of the worst label(?: found or marked)? at its upper bound": (
-        "the policy misses no larger share of the secrets than its upper bound"
+    r"gamma of the worst label (?:found or marked|that is marked) at its upper bound": (
+        "of no kind of secrets that somebody marks the policy misses more than its upper bound"
     ),
     r"\bdelta2 at its bound\b": "the share that both policies miss is at most",
     r"\bdelta2\b": "the share of secrets that both policies miss",
