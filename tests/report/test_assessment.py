@@ -92,6 +92,10 @@ def test_numbers_are_those_of_the_certificate_rounded_up(results):
         result, policy={"gamma_upper": None}, updates={"exact redacted all": 2}
     )
     assert "Share of secrets that the policy misses: unknown" in assessment.markdown(unknown)
+    labels = {"gamma_upper": 0.08, "labels": ["mail", "name"]}
+    known = with_certificate(result, policy=labels, updates={"exact redacted all": 2})
+    of_which = "secrets that the corpus marks (mail, name), of the kind that fares worst,"
+    assert f"Share of {of_which} that the policy misses: at most 0.08" in assessment.markdown(known)
     bare = with_certificate(result, updates={"exact original all": 2})
     assert "Nothing was masked" in assessment.markdown(bare)
     assert "made to miss" not in assessment.markdown(unknown)

@@ -228,7 +228,8 @@ def preparation(result: Result) -> str | None:
         return f"{words} ({kinds}); {copies}"
     place = "made-up values" if data_of(result.certificate).get("fill") else "a mask"
     masked = f"A policy finds secrets, and redacted text has {place} in their place"
-    missed = f"Share of {measured_kinds(policy)} that the policy misses: {share}"
+    kinds_of_secrets = "secrets" if bound is None else measured_kinds(policy)
+    missed = f"Share of {kinds_of_secrets} that the policy misses: {share}"
     words = f"{masked}; {kinds}; {copies}. {missed}"
     on_purpose = policy.get("miss_rate_simulated")
     if on_purpose:
