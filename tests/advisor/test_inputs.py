@@ -256,6 +256,14 @@ def test_columns_of_secrets_are_named_by_the_user(
     corpus = written_corpus(tmp_path)
     assert corpus == {"reader": "table", "path": "chats.csv", "secrets": ["customer", "mail"]}
     (tmp_path / "note.txt").write_text("no table\n")
+    chats = tmp_path / "talks.jsonl"
+    talk = {"messages": [{"role": "user", "content": "I am Ann Lee"}], "customer": "Ann Lee"}
+    chats.write_text(json.dumps(talk) + "\n")
+    found = recognised(chats, Asked(secrets=("customer",)))
+    assert found.spec.secrets == ["customer"] and "secrets from customer" in found.said
+    chats.write_text('{"text": "I am Ann Lee"}\n')
+    with pytest.raises(InputError, match="--secrets = 'a': is for tables and conversations"):
+        recognised(chats, Asked(secrets=("a",)))
     with pytest.raises(InputError, match="--secrets = 'a': is no table"):
         recognised(tmp_path / "note.txt", Asked(secrets=("a",)))
 

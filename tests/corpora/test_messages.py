@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -330,6 +332,34 @@ def test_without_a_template_a_message_is_a_line_that_begins_with_its_role(tmp_pa
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
     turns = [point["text"] for point in read_jsonl(outputs[0])][:3]
     assert turns == ["user: I am Ann, 4711", "assistant:", "user: Ann assistant: no"]
+
+
+@pytest.mark.parametrize("name", ["chats.jsonl", "chats.parquet"])
+def test_values_of_a_line_are_secret_in_what_its_messages_say(tmp_path: Path, name: str) -> None:
+    """As in tables: in any case, beside spans that are given, and only in their own line."""
+    messages = [
+        {"role": "user", "content": "ann lee, order 4711", "spans": [[15, 19, "order"]]},
+        {"role": "assistant", "content": "Thank you,\nAnn  Lee. Not Bob Ray"},
+    ]
+    other = [{"role": "user", "content": "Bob Ray for Ann Lee", "spans": []}]
+    rows = [
+        {"messages": messages, "customer": "Ann Lee", "doc": "a"},
+        {"messages": other, "customer": "Bob Ray", "doc": "b"},
+        {"messages": other, "customer": None, "doc": "c"},
+    ]
+    path = tmp_path / name
+    if name.endswith(".jsonl"):
+        path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    else:
+        texts = [{**row, "messages": orjson.dumps(row["messages"]).decode()} for row in rows]
+        pq.write_table(pa.Table.from_pylist(texts), path)
+    corpus = MessagesSpec(reader="messages", path=str(path), secrets=["customer"])
+    marked = [[(one.text[s.start : s.end], s.label) for s in one.spans] for one in read(corpus)]
+    assert marked[0] == [("ann lee", "customer"), ("4711", "order"), ("Ann  Lee", "customer")]
+    assert marked[1:] == [[("Bob Ray", "customer")], []]
+    if name.endswith(".jsonl"):
+        with pytest.raises(InputError, match="customer: unknown key"):
+            list(read(corpus.model_copy(update={"secrets": []})))
 
 
 def load_project() -> dict[str, Any]:

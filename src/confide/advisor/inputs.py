@@ -77,8 +77,9 @@ def recognised(path: Path, options: Asked) -> Input:
         path.stat()
     if is_table(path):
         return table(path, options)
+    chats = path.is_file() and path.suffix.lower() in JSON
     asked = {"column": options.column, "doc": options.doc, "author": options.author}
-    asked["secrets"] = ", ".join(options.secrets) or None
+    asked["secrets"] = None if chats else ", ".join(options.secrets) or None
     for flag, value in asked.items():
         if value is not None:
             message = "is no table: no name of a file or folder says so"
@@ -87,7 +88,7 @@ def recognised(path: Path, options: Asked) -> Input:
         raise InputError("is one message: give the folder of all", file=path)
     is_mbox = path.suffix.lower() in ("", ".mbox", ".mbx") and path.is_file()
     if path.is_file() and not (is_mbox and begins(path)):
-        return file_of_lines(path, options.encoding)
+        return file_of_lines(path, options.encoding, options.secrets)
     if options.encoding is not None:
         message = "is for text: messages name their own"
         raise InputError(message, file=path, key="--encoding", value=options.encoding)
@@ -137,8 +138,11 @@ def is_message(path: Path) -> bool:
     return all(message[name] is not None for name in HEADERS)
 
 
-def file_of_lines(path: Path, encoding: Encoding | None) -> Input:
-    """Conversations, other JSON lines, or plain text."""
+def file_of_lines(path: Path, encoding: Encoding | None, secrets: Sequence[str]) -> Input:
+    """Conversations, other JSON lines, or plain text.
+
+    secrets: keys of a conversation's line.
+    """
     codec = codec_of(path, encoding).upper()
     fields = {"path": str(path), "encoding": encoding}
     if path.suffix.lower() not in JSON:
@@ -149,8 +153,13 @@ def file_of_lines(path: Path, encoding: Encoding | None) -> Input:
         message = "is a JSON array: expected a JSON object a line, as `jq -c '.[]'` writes them"
         raise InputError(message, file=path, line=line.number)
     if line is not None and b'"messages"' in line.content and _has_messages(line.content):
-        chats = MessagesSpec.model_validate({"reader": "messages"} | fields)
-        return Input(chats, f'JSON lines in {codec} with the key "messages": {TURNS}')
+        fields |= {"reader": "messages", "secrets": list(secrets)}
+        known = f", secrets from {', '.join(secrets)}" if secrets else ""
+        description = f'JSON lines in {codec} with the key "messages": {TURNS}{known}'
+        return Input(MessagesSpec.model_validate(fields), description)
+    if secrets:
+        message = "is for tables and conversations: here `spans` mark secrets"
+        raise InputError(message, file=path, key="--secrets", value=", ".join(secrets))
     spec = LinesSpec.model_validate({"reader": "lines"} | fields)
     return Input(spec, f"JSON lines in {codec}, by the file's name")
 
@@ -170,8 +179,11 @@ def table(path: Path, options: Asked) -> Input:
     reading = Reading(delimiter_of(first, options.encoding), encoding=options.encoding)
     there = columns(first, reading)
     if options.column is None and there.get("messages") == "list":
-        chats = MessagesSpec(reader="messages", path=str(path))
-        description = f"{kind(path, first)}, column messages: {TURNS}"
+        for column in options.secrets:
+            _check(first, there, column, "--secrets")
+        chats = MessagesSpec(reader="messages", path=str(path), secrets=list(options.secrets))
+        known = f", secrets from {', '.join(options.secrets)}" if options.secrets else ""
+        description = f"{kind(path, first)}, column messages: {TURNS}{known}"
         return Input(chats, description + splits_of(parts))
     text, why = text_column(first, there, reading, options.column)
     column_by_key = {key: key for key in (*OPTIONAL, "spans") if key in there and key != text}

@@ -1,10 +1,10 @@
 """The user's own conversations: JSON lines, or rows, with messages of a role and a content.
 
 The keys of a line are "messages", "doc", "author", "domain" and "split", as the reader `lines` has
-them; those of a message are "role", "content" and "spans", the gold spans of its content. A
-conversation is a document. The chat template of a pretrained model makes its text, in which spans
-and the assistants' turns are found again. Without one a message is "role: content" on one line of
-its own.
+them, and those that the specification calls secret. The keys of a message are "role", "content" and
+"spans", the gold spans of its content. A conversation is a document. The chat template of a
+pretrained model makes its text, in which spans and the assistants' turns are found again. Without
+one a message is "role: content" on one line of its own.
 """
 
 import importlib
@@ -16,6 +16,7 @@ from typing import Any
 
 from confide.corpora import lines
 from confide.corpora.dialogues import BREAKS
+from confide.corpora.known_secrets import marks_of, united
 from confide.corpora.lines import Body, Form, Line, Row
 from confide.corpora.table import shards_of, table_lines
 from confide.corpora.table_files import Reading, columns, pieces
@@ -42,10 +43,11 @@ def read(spec: MessagesSpec, raw: Path | None = None) -> Iterator[Record]:
 
 def form_of(spec: MessagesSpec) -> Form:
     """How a line is read. The template is opened once in each process, when it is first needed."""
-    parse = partial(lines.parsed, keys=KEYS, body="messages")
-    body_of = plain_body
+    secrets = tuple(spec.secrets)
+    parse = partial(lines.parsed, keys=KEYS | {*secrets}, body="messages")
+    body_of = partial(plain_body, secrets)
     if spec.template is not None:
-        body_of = partial(body, cache(partial(renderer, spec.template)))
+        body_of = partial(body, cache(partial(renderer, spec.template)), secrets)
     if is_table(spec):
         return of_table(spec, Form(parse, body_of))
     rows = partial(lines.raw_lines, encoding=spec.encoding)
@@ -63,7 +65,8 @@ def of_table(spec: MessagesSpec, form: Form) -> Form:
     reading = Reading(encoding=spec.encoding)
     found = {piece.path: piece for piece in pieces(Path(spec.path), reading)}
     there = columns(next(iter(found)), reading)
-    column_by_key = {key: key for key in KEYS if key in there or key == "messages"}
+    wanted = [key for key in KEYS if key in there or key == "messages"]
+    column_by_key = {key: key for key in (*wanted, *spec.secrets)}
     return form._replace(
         rows=partial(table_lines, column_by_key, (), reading, found),
         shards=shards_of(found, reading),
@@ -84,9 +87,9 @@ def plain(messages: Sequence[Message]) -> Conversation:
     return Conversation(text.removesuffix("\n"), places, [])
 
 
-def plain_body(line: Line, row: Row) -> Body:
+def plain_body(secrets: Sequence[str], line: Line, row: Row) -> Body:
     """The same for the form of a line; nobody's turns are told apart, so that it may be cut."""
-    return body(lambda: plain, line, row)._replace(answers=None)
+    return body(lambda: plain, secrets, line, row)._replace(answers=None)
 
 
 def renderer(name: str) -> Callable[[Sequence[Message]], Conversation]:
@@ -111,9 +114,18 @@ def template_of(name: str, key: str) -> ChatTemplate:
         raise InputError(message, key=key, value=name) from None
 
 
-def body(render: Callable[[], Callable[[Any], Conversation]], line: Line, row: Row) -> Body:
-    """The text of a line's conversation, with its gold spans and its assistants' turns."""
-    lines.check_keys(line, KEYS | OF_MESSAGE)
+def body(
+    render: Callable[[], Callable[[Any], Conversation]],
+    secrets: Sequence[str],
+    line: Line,
+    row: Row,
+) -> Body:
+    """The text of a line's conversation, with its gold spans and its assistants' turns.
+
+    secrets: keys whose values are marked where a content has them, too.
+    """
+    lines.check_keys(line, KEYS | OF_MESSAGE | {*secrets})
+    known = {key: row.get(key) for key in secrets}
     messages = checked(line, row["messages"])
     try:
         conversation = render()(messages)
@@ -125,8 +137,11 @@ def body(render: Callable[[], Callable[[Any], Conversation]], line: Line, row: R
     spans: list[Span] = []
     for number, (message, place) in enumerate(zip(messages, conversation.places, strict=True)):
         key = f"messages.{number}.spans"
-        in_message = lines.gold(line, row["messages"][number].get("spans"), message.content, key)
-        spans += shifted(line, in_message, place, key)
+        given = lines.gold(line, row["messages"][number].get("spans"), message.content, key)
+        marks = united(
+            [[span.start, span.end, span.label] for span in given], marks_of(message.content, known)
+        )
+        spans += shifted(line, [Span(*mark) for mark in marks], place, key)
     return Body(conversation.text, tuple(sorted(spans)), tuple(conversation.answers))
 
 

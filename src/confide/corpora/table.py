@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from confide.corpora import lines
-from confide.corpora.known_secrets import Mark, marks_of, united
+from confide.corpora.known_secrets import Mark, marks_of, united, written
 from confide.corpora.lines import Form, Line, Shard
 from confide.corpora.table_files import (
     PARQUET,
@@ -132,7 +132,7 @@ def check_columns(piece: Piece, reading: Reading, column_by_key: Mapping[str, st
     """InputError for a column of another kind than its key needs, or a second word on splits."""
     there = columns(piece.path, reading)
     for key, column in column_by_key.items():
-        if column in there and there[column] not in KINDS[key]:
+        if column in there and key in KINDS and there[column] not in KINDS[key]:
             kinds = " or ".join(kind for kind in KINDS[key] if kind != "nothing")
             message = f"expected a column of {kinds} for {key}"
             raise InputError(message, file=piece.path, key=column)
@@ -156,6 +156,8 @@ def value_of(line: Line, key: str, column: str, value: Any) -> Any:
         if name.lower() not in SPLIT_NAMES:
             raise line.refused("expected train, valid (or validation, dev) or test", column)
         return SPLIT_NAMES[name.lower()]
+    if key not in PARSED:
+        return written(value)
     if isinstance(value, str):
         try:
             value = jsons.loads(value)

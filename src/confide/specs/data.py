@@ -104,6 +104,9 @@ class MessagesSpec(OwnSpec):
     """
 
     reader: Literal["messages"]
+    # further keys of a line, whose values are secret wherever its messages say them; labels are
+    # their names
+    secrets: list[str] = []
     # folder of a pretrained model, or the name of one of the hub that is in its cache: its chat
     # template makes a text of a conversation. None: a message is "role: content", one after another
     template: str | None = None
