@@ -1,5 +1,7 @@
 """What a user calls from Python: `import confide`."""
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,8 +9,10 @@ import torch
 
 import confide
 from confide import models
+from confide.commands.generate import is_certified
 from confide.dp.accounting.calibration import calibrate
 from confide.errors import InputError
+from confide.files.io import sha256
 from confide.specs import LSTMSpec
 from confide.text.tokenizer import save, train_bpe
 from tests.stages.certified import ASKED, METHODS, certificate
@@ -37,6 +41,17 @@ def test_a_model_is_loaded_and_asked(folder: Path) -> None:
     assert texts != confide.generate(model, tokenizer, PROMPTS, count=3, max_new_tokens=5, seed=1)
     others = confide.generate(model, tokenizer, ["my code", "x", "y"], count=3, max_new_tokens=5)
     assert texts[0] == others[0], "a text depends on what stands beside it"
+
+
+def test_a_certificate_of_other_weights_says_nothing_of_texts(folder: Path, tmp_path: Path) -> None:
+    place = tmp_path / "model"
+    shutil.copytree(folder, place)
+    assert not is_certified(place)
+    for weights, expected in (("0" * 64, False), (sha256(place / models.WEIGHTS), True)):
+        (place / "certificate.json").write_text(json.dumps({"weights": weights}))
+        assert is_certified(place) is expected
+    (place / "certificate.json").write_text("[]")
+    assert not is_certified(place)
 
 
 def test_greedy_texts_are_what_the_model_finds_likeliest(folder: Path) -> None:

@@ -13,7 +13,7 @@ import torch
 from confide import models
 from confide.errors import InputError
 from confide.files.encodings import text_lines
-from confide.files.io import check_new, write_jsonl
+from confide.files.io import check_new, read_json, sha256, write_jsonl
 from confide.models.generation import ending, uniforms
 from confide.models.generation import generate as continued
 from confide.output.escaping import say
@@ -24,7 +24,7 @@ from confide.text.tokenizer import Tokenizer, load
 from confide.train.job import device_of
 
 UNCERTIFIED = (
-    "no certificate stands beside the model, so nothing is claimed of these texts "
+    "no certificate of these weights stands beside the model, so nothing is claimed of these texts "
     "(epsilon = infinity); texts with a claim: confide synthesize"
 )
 TOGETHER = 1024  # texts that are asked for at once, and written
@@ -68,8 +68,18 @@ def generate(
         output, texts(network, loaded_tokenizer, repeated_prompts, spec=spec, seed=seed)
     )
     say(f"{output}: {text_count:,} texts")
-    if not (model / CERTIFICATE).is_file():
+    if not is_certified(model):
         say(UNCERTIFIED)
+
+
+def is_certified(model: Path) -> bool:
+    """Whether a certificate of these weights lies beside them; `verify` says if it holds."""
+    certificate = model / CERTIFICATE
+    if not certificate.is_file():
+        return False
+    stated: object = read_json(certificate)
+    weights = stated.get("weights") if isinstance(stated, dict) else None
+    return bool(weights == sha256(model / models.WEIGHTS))
 
 
 def opened(folder: Path, file: Path | None, device: str) -> tuple[models.LanguageModel, Tokenizer]:
