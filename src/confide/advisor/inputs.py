@@ -153,10 +153,10 @@ def file_of_lines(path: Path, encoding: Encoding | None, secrets: Sequence[str])
         message = "is a JSON array: expected a JSON object a line, as `jq -c '.[]'` writes them"
         raise InputError(message, file=path, line=line.number)
     if line is not None and b'"messages"' in line.content and _has_messages(line.content):
-        fields |= {"reader": "messages", "secrets": list(secrets)}
+        chats = fields | {"reader": "messages", "secrets": list(secrets)}
         known = f", secrets from {', '.join(secrets)}" if secrets else ""
         description = f'JSON lines in {codec} with the key "messages": {TURNS}{known}'
-        return Input(MessagesSpec.model_validate(fields), description)
+        return Input(MessagesSpec.model_validate(chats), description)
     if secrets:
         message = "is for tables and conversations: here `spans` mark secrets"
         raise InputError(message, file=path, key="--secrets", value=", ".join(secrets))
@@ -179,8 +179,8 @@ def table(path: Path, options: Asked) -> Input:
     reading = Reading(delimiter_of(first, options.encoding), encoding=options.encoding)
     there = columns(first, reading)
     if options.column is None and there.get("messages") == "list":
-        for column in options.secrets:
-            _check(first, there, column, "--secrets")
+        for name in options.secrets:
+            _check(first, there, name, "--secrets")
         chats = MessagesSpec(reader="messages", path=str(path), secrets=list(options.secrets))
         known = f", secrets from {', '.join(options.secrets)}" if options.secrets else ""
         description = f"{kind(path, first)}, column messages: {TURNS}{known}"

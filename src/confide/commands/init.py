@@ -63,8 +63,8 @@ def init(
     doc: of a table, which texts belong together, such as those of one conversation: they come into
     one split.
     author: of a table, who wrote them.
-    secrets: of a table, with commas between, columns whose values are secret in the text of their
-    row, such as a customer's name.
+    secrets: of a table, or of conversations, with commas between, columns or keys whose values are
+    secret in the text beside them, such as a customer's name.
     encoding: cp1252 or latin-1, of what is neither UTF-8 nor UTF-16.
     labels: of gold spans, with commas between, those that are secret; without it all are.
     """
