@@ -263,7 +263,7 @@ def reviews(params: Params) -> Iterator[Problem]:
 
 def policies(params: Params) -> Iterator[Problem]:
     """Pipelines that learn nothing, policies whose model was fitted for another kind or whose list
-    of words is not there or could be guessed, patterns.
+    of words is not there, patterns.
 
     A pattern is tried here, so that no job has to fail for it.
     """
@@ -282,11 +282,15 @@ def policies(params: Params) -> Iterator[Problem]:
                 yield Problem(("policies", name, "model"), policy.model, f"is of kind {fit.kind}")
         yield from unusable(policy, ("policies", name))
         for place, part in leaves(policy, ("policies", name)):
-            if part.kind != "words":
-                continue
-            if not Path(part.path).is_file():
+            if part.kind == "words" and not Path(part.path).is_file():
                 yield Problem((*place, "path"), part.path, "there is no such file")
-            elif not is_random(first_line(Path(part.path))):
+
+
+def lists(params: Params) -> Iterator[Problem]:
+    """Lists of words of which everybody could guess what they hold."""
+    for name, policy in params.policies.items():
+        for place, part in leaves(policy, ("policies", name)):
+            if part.kind == "words" and not is_random(first_line(Path(part.path))):
                 yield Problem((*place, "path"), part.path, f"its first line {NOT_RANDOM}")
 
 

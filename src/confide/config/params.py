@@ -89,6 +89,7 @@ CHECKS: tuple[Callable[[Params], Iterator[Problem]], ...] = (
     rows.texts,
     definitions.own_models,
     definitions.own_texts,
+    definitions.lists,
     definitions.studies,
     definitions.tuning,
     definitions.tracking,
