@@ -105,6 +105,6 @@ def test_one_that_copies_none_is_not_accused(corpus: dict[str, Path]) -> None:
     metrics = audit_of(corpus, 0.0)
     assert metrics["canaries_texts_surfaced"] == 0
     # names and dates that two simulated corpora share, on either side alike
-    assert metrics["scan_texts_found"] == metrics["scan_texts_found_others"] == 2
+    assert metrics["scan_texts_found"] == metrics["scan_texts_found_others"] == 1
     assert metrics["p_value"] > 0.01
     assert metrics["texts_game_epsilon_lower"] == metrics["texts_inclusion_epsilon_lower"] == 0

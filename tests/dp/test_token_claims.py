@@ -148,7 +148,7 @@ def test_other_tokens_may_make_a_text_one_of_several_copies(dedup: bool) -> None
         assert (COPIES_KEPT in found[name]["condition"]) is dedup
         assert (ONE_POINT in found[name]["condition"]) is (name != "group_caught")
     assert found["group_caught"]["unit"].startswith("all occurrences of one secret that the corpus")
-    assert 'marks it as "id"' in found["group_caught"]["condition"]
+    assert 'marks it alone as "id"' in found["group_caught"]["condition"]
 
 
 def test_gamma_counts_what_is_missed_as_unprotected() -> None:

@@ -19,6 +19,7 @@ from confide.models.batches import Batch
 from confide.models.head import IGNORE
 from confide.runtime.memory import Budget, taken
 from confide.specs import LSTMSpec
+from tests.processors import needs_bfloat16
 
 
 @pytest.fixture
@@ -245,6 +246,7 @@ def test_units_are_clipped_whole_whatever_the_physical_size(model: nn.Module, si
     )  # clipped a little below C
 
 
+@needs_bfloat16
 def test_bfloat16_is_near_float32_and_norms_stay_bounded(model: nn.Module) -> None:
     expected = noisy(PerExampleClipper(model, 0.2), [batch()], 0.0, 6.0, 0)
     noisy_gradient(

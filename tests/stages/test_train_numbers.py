@@ -13,6 +13,7 @@ from confide.dp.mechanism import update
 from confide.errors import InputError
 from confide.files.io import read_jsonl
 from confide.specs import GPT2Spec
+from tests.processors import needs_bfloat16
 from tests.stages.test_train import RECIPE, history, outputs, run, spec, vocabulary
 
 __all__ = ["vocabulary"]
@@ -50,6 +51,18 @@ def test_examples_that_are_not_finite_are_left_out_counted_and_reported(
     assert all(value.isfinite().all() for value in load_file(made["model"]).values())
 
 
+def test_an_lstm_in_bfloat16_needs_a_processor_that_has_it(
+    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its library says that it could not make something, which sounds like a lack of memory."""
+    monkeypatch.setattr("confide.stages.train.has_bfloat16", lambda device: False)
+    recipe = RECIPE.model_copy(update={"precision": "bfloat16"})
+    half = spec("crt").model_copy(update={"recipe": recipe})
+    with pytest.raises(InputError, match=r"recipe\.precision = 'bfloat16': is not for an LSTM"):
+        run(tmp_path, vocabulary, half)
+
+
+@needs_bfloat16
 @pytest.mark.parametrize("method", ["nonprivate", "crt"])
 def test_bfloat16_trains_float32_weights(method: str, tmp_path: Path, vocabulary: Path) -> None:
     plain = run(tmp_path / "a", vocabulary, spec(method))

@@ -295,7 +295,8 @@ def test_a_processor_without_products_of_bfloat16_is_named(
 ) -> None:
     monkeypatch.setattr(stage, "has_bfloat16", lambda _: there)
     monkeypatch.setattr(forecasts, "has_bfloat16", lambda _: there)
-    wanted = spec("dpsgd")
+    gpt2 = GPT2Spec(kind="gpt2", layers=1, width=8, heads=2, positions=64)
+    wanted = spec("dpsgd").model_copy(update={"model": gpt2})
     run(tmp_path, vocabulary, wanted)
     assert "bfloat16" not in capsys.readouterr().err
     recipe = wanted.recipe.model_copy(update={"precision": "bfloat16", "epochs": 1})

@@ -20,6 +20,7 @@ from confide.train.job import Job
 from confide.train.regularisers import Adversarial, Triplet, regulariser_of
 from confide.train.regularisers.update import Rows, Training
 from confide.types import Partition, Step, View
+from tests.processors import needs_bfloat16
 from tests.terms import TERMS
 
 VOCAB = 60
@@ -294,6 +295,7 @@ def test_a_pass_holds_no_more_points_than_the_bound() -> None:
     assert [len(piece) for piece in alone.split(6)] == [6, 3]
 
 
+@needs_bfloat16
 def test_bfloat16_gives_the_same_gradient_roughly() -> None:
     data = corpus()
     for kind in ("adversarial", "triplet"):

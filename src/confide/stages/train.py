@@ -95,6 +95,7 @@ def train(
         partition, packing = pack(spec, partition, loaded_tokenizer.bos_id)
         check_authors(spec, partition)
         check_learned(partition)
+        check_numbers(spec, group.device)
         sizes = sizes_of(spec, partition)
         plan = enumerate_steps(spec, sizes)
         reads = list(read_before(spec.reads, tokenizer))
@@ -240,6 +241,17 @@ def check_learned(partition: Partition) -> None:
             "finds no assistant's turn in any valid or test text: messages of the role "
             '"assistant" alone are learned',
             key="learn",
+        )
+
+
+def check_numbers(spec: TrainSpec, device: str) -> None:
+    """InputError where an LSTM is to be multiplied in bfloat16 by a processor that cannot."""
+    half = spec.recipe.precision == "bfloat16"
+    if half and spec.model.kind == "lstm" and not has_bfloat16(device):
+        raise InputError(
+            "is not for an LSTM on this processor, which has no products of bfloat16: leave it out",
+            key="recipe.precision",
+            value="bfloat16",
         )
 
 
