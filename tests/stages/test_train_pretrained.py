@@ -14,7 +14,7 @@ from confide import models
 from confide.commands.generate import generate
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.files.io import read_json, read_jsonl
+from confide.files.io import read_json, read_jsonl, sha256
 from confide.methods import METHODS
 from confide.models.export import export
 from confide.specs import CausalLMSpec, ReadSpec, TrainSpec
@@ -147,7 +147,8 @@ def test_texts_of_a_trained_model(
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     told = capsys.readouterr().out
     assert "4 texts" in told and "epsilon = infinity" in told
-    (tmp_path / "run/certificate.json").write_text("{}")
+    weights = sha256(tmp_path / "run/model.safetensors")
+    (tmp_path / "run/certificate.json").write_text(f'{{"weights": "{weights}"}}')
     generate(tmp_path / "run", output=tmp_path / "with", **options)
     assert "epsilon" not in capsys.readouterr().out
     with pytest.raises(InputError, match="exists"):

@@ -64,15 +64,21 @@ def test_what_training_takes_is_told_where_a_row_makes_it(built, monkeypatch):
     assert "by a few of its steps." in line
 
 
+def changed_at(folder):
+    """When what is below a folder was last changed, but for what Snakemake keeps for itself."""
+    places = (place for place in folder.iterdir() if place.name != ".snakemake")
+    return sorted(path.stat().st_mtime_ns for place in places for path in place.rglob("*"))
+
+
 @pytest.mark.nightly
 def test_the_command_says_the_same_from_anywhere_and_changes_nothing(built, tmp_path):
-    before = sorted(path.stat().st_mtime_ns for path in built.folder.rglob("*"))
+    before = changed_at(built.folder)
     printed = built.run("bash", "-c", f"cd {tmp_path} && confide recommend {built.folder}")
     assert (
         "Recommended: crt on sim (everything)." in printed
         and "| sim | nonprivate | nobody | ∞ | ∞ | ∞ | ∞ | – |" in printed
     )
-    assert sorted(path.stat().st_mtime_ns for path in built.folder.rglob("*")) == before
+    assert changed_at(built.folder) == before
 
 
 @pytest.mark.nightly
