@@ -2,7 +2,7 @@
 
 import pytest
 
-from confide.train.job import has_bfloat16
+from confide.runtime.devices import has_bfloat16
 
 needs_bfloat16 = pytest.mark.skipif(
     not has_bfloat16("cpu"), reason="an LSTM in bfloat16 needs a processor with products of it"

@@ -13,6 +13,7 @@ from confide.dp.mechanism import update
 from confide.errors import InputError
 from confide.files.io import read_jsonl
 from confide.specs import GPT2Spec
+from confide.train import gradients
 from tests.processors import needs_bfloat16
 from tests.stages.test_train import RECIPE, history, outputs, run, spec, vocabulary
 
@@ -51,15 +52,23 @@ def test_examples_that_are_not_finite_are_left_out_counted_and_reported(
     assert all(value.isfinite().all() for value in load_file(made["model"]).values())
 
 
-def test_an_lstm_in_bfloat16_needs_a_processor_that_has_it(
-    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", ["lstm", "gpt2"])
+def test_without_products_of_bfloat16_all_is_float32(
+    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """Its library says that it could not make something, which sounds like a lack of memory."""
-    monkeypatch.setattr("confide.stages.train.has_bfloat16", lambda device: False)
+    """An LSTM's library has none for them at all."""
+    monkeypatch.setattr(gradients, "has_bfloat16", lambda device: False)
+    plain = spec("crt")
+    if kind == "gpt2":
+        model = GPT2Spec(kind="gpt2", layers=1, width=8, heads=2, positions=16)
+        plain = plain.model_copy(update={"model": model})
     recipe = RECIPE.model_copy(update={"precision": "bfloat16"})
-    half = spec("crt").model_copy(update={"recipe": recipe})
-    with pytest.raises(InputError, match=r"recipe\.precision = 'bfloat16': is not for an LSTM"):
-        run(tmp_path, vocabulary, half)
+    half = run(tmp_path / "a", vocabulary, plain.model_copy(update={"recipe": recipe}))
+    weights = load_file(run(tmp_path / "b", vocabulary, plain)["model"])
+    assert all(
+        torch.equal(value, weights[name]) for name, value in load_file(half["model"]).items()
+    )
+    assert '"arithmetic":"bfloat16"' in half["ledger"].read_text()  # as asked, of any machine
 
 
 @needs_bfloat16

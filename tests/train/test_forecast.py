@@ -301,7 +301,7 @@ def test_a_processor_without_products_of_bfloat16_is_named(
     assert "bfloat16" not in capsys.readouterr().err
     recipe = wanted.recipe.model_copy(update={"precision": "bfloat16", "epochs": 1})
     run(tmp_path, vocabulary, wanted.model_copy(update={"recipe": recipe}))
-    assert ("leave recipe.precision out" in capsys.readouterr().err) is not there
+    assert ("computed in float32" in capsys.readouterr().err) is not there
     model = CausalLMSpec(kind="causal_lm", pretrained="a/b", adapter=AdapterSpec())
     ways = forecasts.savings(wanted.model_copy(update={"model": model}))
     assert ("model.frozen_dtype: bfloat16" in ways) is there

@@ -89,9 +89,9 @@ def played(spec: TrainSpec, text: Text, vocab_size: int, bos: int) -> Rehearsal:
     import torch
 
     from confide.models import build, trainable
+    from confide.runtime.devices import device_of
     from confide.runtime.memory import keep_pages, peak_mb
     from confide.train.forecast import forecast
-    from confide.train.job import device_of
     from confide.train.planning import enumerate_steps
     from confide.train.sizes import sizes_of
 

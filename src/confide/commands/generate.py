@@ -17,11 +17,11 @@ from confide.files.io import check_new, read_json, sha256, write_jsonl
 from confide.models.generation import ending, uniforms
 from confide.models.generation import generate as continued
 from confide.output.escaping import say
+from confide.runtime.devices import device_of
 from confide.runtime.memory import keep_pages
 from confide.specs import SamplingSpec, parse
 from confide.specs.files import CERTIFICATE
 from confide.text.tokenizer import Tokenizer, load
-from confide.train.job import device_of
 
 UNCERTIFIED = (
     "no certificate of these weights stands beside the model, so nothing is claimed of these texts "

@@ -100,7 +100,7 @@ class Ledger:
         """Open the history of a run.
 
         noise: "system", or "recorded" if a seed that is written down gives it again.
-        arithmetic: the coarsest numbers of its matrix products (`TrainSpec.arithmetic`).
+        arithmetic: the coarsest numbers that it asks for (`TrainSpec.arithmetic`).
         """
         self._event(
             event="start",

@@ -70,7 +70,8 @@ class CausalLMSpec(Spec):
     public: bool = False
     adapter: AdapterSpec | None = None  # None: all weights are trained
     dropout: Fraction | None = None  # None: what the model's own configuration says
-    # of weights that are not trained; what is trained is float32
+    # of weights that are not trained; what is trained is float32, and all is on a processor without
+    # products of bfloat16
     frozen_dtype: Literal["float32", "bfloat16"] = "float32"
 
 
@@ -272,8 +273,8 @@ class TrainSpec(Spec):
 
     @property
     def arithmetic(self) -> Literal["float32", "bfloat16"]:
-        """The coarsest numbers that gradients are computed in: of matrix products, or of frozen
-        weights and all that passes through them.
+        """The coarsest numbers that gradients may be computed in: of matrix products, or of frozen
+        weights and all that passes through them. A processor without bfloat16 has float32 instead.
         """
         frozen = getattr(self.model, "frozen_dtype", "float32")
         return "bfloat16" if "bfloat16" in (self.recipe.precision, frozen) else "float32"

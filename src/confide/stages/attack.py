@@ -7,9 +7,9 @@ from confide.attacks.registry import ATTACKS
 from confide.attacks.target import opened
 from confide.files.io import sha256, write_json
 from confide.output.counts import pointed
+from confide.runtime.devices import device_of
 from confide.runtime.memory import keep_pages
 from confide.specs import AttackJobSpec
-from confide.train.job import device_of
 
 
 def attack(

@@ -8,10 +8,10 @@ from pathlib import Path
 from confide import models
 from confide.certify.drawing import Begun, draw_ahead, key_of
 from confide.certify.texts import certificate_of_files
+from confide.runtime.devices import device_of
 from confide.runtime.memory import keep_pages
 from confide.specs import SyntheticSpec
 from confide.text.tokenizer import load
-from confide.train.job import device_of
 
 
 def draw(

@@ -12,6 +12,7 @@ from confide.errors import InputError
 from confide.files.io import sha256, write_json
 from confide.files.rows import read_rows
 from confide.output.counts import pointed
+from confide.runtime.devices import device_of
 from confide.runtime.memory import keep_pages
 from confide.specs import EvaluateSpec
 from confide.text.planted import is_planted
@@ -25,7 +26,6 @@ from confide.train.evaluation import (
     some_of,
     summary,
 )
-from confide.train.job import device_of
 from confide.train.pools import share_of
 from confide.types import SPLITS, Partition
 

@@ -35,13 +35,13 @@ from confide.models.causal_lm import CausalLM
 from confide.models.lstm import LSTMModel
 from confide.models.stacked import StackedLSTM, batches, train
 from confide.output.escaping import warn
+from confide.runtime.devices import device_of
 from confide.runtime.memory import keep_pages
 from confide.specs import CausalLMSpec, LSTMSpec, ShadowsSpec
 from confide.text.tokenizer import Tokenizer
 from confide.text.tokenizer import load as load_tokenizer
 from confide.train import checkpoint as checkpoints
 from confide.train.adapters import fit_adapter
-from confide.train.job import device_of
 from confide.types import View
 
 

@@ -11,10 +11,10 @@ from confide import models
 from confide.certify.drawing import Progress, corpus, counted, draw, drawn_ahead, key_of
 from confide.certify.texts import certificate_of_files, certificate_of_texts
 from confide.files.io import sha256, write_json, write_jsonl
+from confide.runtime.devices import device_of
 from confide.runtime.memory import keep_pages
 from confide.specs import SyntheticSpec
 from confide.text.tokenizer import load
-from confide.train.job import device_of
 
 
 def synthetic(

@@ -13,9 +13,9 @@ from confide.attacks.texts.sides import read
 from confide.errors import InputError
 from confide.files.io import read_json, read_jsonl, sha256, write_json
 from confide.models.generation import ending, generate, uniforms
+from confide.runtime.devices import device_of
 from confide.runtime.memory import keep_pages
 from confide.specs import SamplingSpec, TextAuditJobSpec, TextAuditSpec
-from confide.train.job import device_of
 
 
 def text_audit(

@@ -30,6 +30,7 @@ from confide.models.sharding import Shards
 from confide.output.escaping import terminal, warn
 from confide.provenance.code_hash import code_hash
 from confide.provenance.terms import read_before
+from confide.runtime.devices import device_of, has_bfloat16
 from confide.runtime.memory import advised, free, keep_pages
 from confide.runtime.parallel import Group, joined
 from confide.specs import TrainSpec
@@ -38,7 +39,7 @@ from confide.train import checkpoint as checkpoints
 from confide.train import snapshots
 from confide.train.evaluation import evaluate_points
 from confide.train.forecast import amount, announce, savings
-from confide.train.job import Job, device_of, has_bfloat16
+from confide.train.job import Job
 from confide.train.metrics import Watch, passes, progress
 from confide.train.packing import pack
 from confide.train.planning import (
@@ -95,7 +96,6 @@ def train(
         partition, packing = pack(spec, partition, loaded_tokenizer.bos_id)
         check_authors(spec, partition)
         check_learned(partition)
-        check_numbers(spec, group.device)
         sizes = sizes_of(spec, partition)
         plan = enumerate_steps(spec, sizes)
         reads = list(read_before(spec.reads, tokenizer))
@@ -153,13 +153,11 @@ def warn_of_delta(job: Job, epochs: Epochs) -> None:
 
 
 def warn_of_bfloat16(job: Job) -> None:
-    """Say in one line where a job computes in numbers that its processor has no products of."""
+    """Say in one line where a job computes in other numbers than its parameters ask for."""
     if job.spec.arithmetic == "float32" or has_bfloat16(job.device) or not job.group.first:
         return
-    half = job.spec.recipe.precision == "bfloat16"
-    key = "recipe.precision" if half else "model.frozen_dtype"
-    many = "which makes training tens of times slower"
-    warn(f"{job.spec.run}: this processor has no products of bfloat16, {many}: leave {key} out")
+    message = "this processor has no products of bfloat16: computed in float32"
+    warn(f"{job.spec.run}: {message}, which takes more memory")
 
 
 def run(job: Job, epochs: Epochs, checkpoint: Path, fingerprint: str) -> None:
@@ -244,17 +242,6 @@ def check_learned(partition: Partition) -> None:
         )
 
 
-def check_numbers(spec: TrainSpec, device: str) -> None:
-    """InputError where an LSTM is to be multiplied in bfloat16 by a processor that cannot."""
-    half = spec.recipe.precision == "bfloat16"
-    if half and spec.model.kind == "lstm" and not has_bfloat16(device):
-        raise InputError(
-            "is not for an LSTM on this processor, which has no products of bfloat16: leave it out",
-            key="recipe.precision",
-            value="bfloat16",
-        )
-
-
 def prepare(
     spec: TrainSpec,
     partition: Partition,
@@ -281,6 +268,8 @@ def prepare(
     network = models.build(spec.model, loaded_tokenizer.vocab_size, loaded_tokenizer.bos_id)
     if init is not None:
         models.load_weights(network, init)
+    if not has_bfloat16(device):
+        network.float()  # frozen weights: these values are multiplied tens of times faster
     if spec.recipe.gradient_checkpointing or spec.recipe.shard:
         recompute(network)
     if spec.recipe.shard and group.size > 1:

@@ -9,10 +9,10 @@ from pathlib import Path
 from confide.attacks.registry import ATTACKS
 from confide.attacks.target import opened
 from confide.files.io import sha256, write_json
+from confide.runtime.devices import device_of
 from confide.runtime.memory import keep_pages
 from confide.specs import TrajectorySpec
 from confide.train import snapshots
-from confide.train.job import device_of
 
 
 def trajectory(

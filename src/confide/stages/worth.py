@@ -20,6 +20,7 @@ from confide.files.io import read_jsonl, sha256, write_json
 from confide.files.rows import read_rows
 from confide.models.generation import pieces
 from confide.policies import Policy, one_by_one, policy
+from confide.runtime.devices import device_of
 from confide.runtime.memory import keep_pages
 from confide.specs import WorthJobSpec, WorthSpec
 from confide.text.fakes import in_slots
@@ -27,7 +28,6 @@ from confide.text.likeness import divergence, likeness
 from confide.text.planted import is_planted
 from confide.text.tokenizer import Tokenizer, load, train_bpe
 from confide.train.evaluation import bits_per_character, perplexity, score, some_of
-from confide.train.job import device_of
 from confide.train.student import classified, next_word, taught, view_of
 from confide.types import MASK, SPLITS, Partition, View
 

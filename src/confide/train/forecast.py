@@ -19,12 +19,13 @@ from confide.models import trainable
 from confide.models.batches import Batch
 from confide.models.sharding import in_memory, is_divided, moved
 from confide.output.escaping import warn
+from confide.runtime.devices import device_of, has_bfloat16
 from confide.runtime.memory import free, taken
 from confide.specs import TrainSpec
 from confide.train.averages import Averages
 from confide.train.evaluation import at_once, read
 from confide.train.filters import Filters
-from confide.train.job import Job, device_of, has_bfloat16
+from confide.train.job import Job
 from confide.train.moments import Moments
 from confide.train.planning import Epochs, discrete
 from confide.types import SPLITS, Step

@@ -26,6 +26,7 @@ from confide.methods.atdp import ATDPOptions
 from confide.methods.regularised import RegularisedOptions
 from confide.models.batches import by_length
 from confide.models.language_model import LanguageModel
+from confide.runtime.devices import has_bfloat16
 from confide.specs import TrainSpec
 from confide.train.batches import Batches
 from confide.train.handed_on import HandedOn
@@ -63,7 +64,7 @@ class Gradients:
         self.noise_multiplier = states.noise_multiplier
         self.device = device
         self.group = batches.group
-        self.half = spec.recipe.precision == "bfloat16"
+        self.half = spec.recipe.precision == "bfloat16" and has_bfloat16(device)
         self.layers = layers
         self.scores: Tensor | None = None  # (N,) of points, where noise goes by them
         self.clipper: PerExampleClipper | None = None
