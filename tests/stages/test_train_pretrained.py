@@ -2,12 +2,13 @@
 is read of the run afterwards.
 """
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
 from confide import models
@@ -81,6 +82,24 @@ def test_killed_job_resumes_to_the_same_bytes(
     last = max(int(name.partition("/")[0]) for name in epochs)
     assert len(epochs) == last * len(final) > 0
     assert all(torch.equal(epochs[f"{last}/{name}"], value) for name, value in final.items())
+
+
+def test_frozen_weights_are_float32_where_a_processor_cannot_multiply_bfloat16(
+    tmp_path: Path, folder: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As from a model whose weights were rounded to bfloat16 before."""
+    monkeypatch.setattr("confide.stages.train.has_bfloat16", lambda device: False)
+    halved = pretrained(folder, "crt", **ADAPTER, frozen_dtype="bfloat16")
+    made = run(tmp_path / "a", vocabulary, halved)
+    copy = tmp_path / "rounded"
+    shutil.copytree(folder, copy)
+    weights = load_file(copy / "model.safetensors")
+    rounded = {name: value.bfloat16().float() for name, value in weights.items()}
+    save_file(rounded, copy / "model.safetensors", metadata={"format": "pt"})
+    other = run(tmp_path / "b", vocabulary, pretrained(copy, "crt", **ADAPTER))
+    expected = load_file(other["model"])
+    found = load_file(made["model"])
+    assert all(torch.equal(value, expected[name]) for name, value in found.items())
 
 
 @pytest.mark.parametrize(("family", "shape"), [("gemma3_text", "gemma"), ("phi3", "llama")])

@@ -176,7 +176,7 @@ class CausalLM(LanguageModel):
         from peft.tuners.lora import LoraLayer
 
         network = self.network
-        _retype(network, torch.float32)
+        network.float()
         with torch.no_grad():
             for name, module in list(network.named_modules()):
                 if isinstance(module, LoraLayer):
@@ -289,9 +289,10 @@ def _extend(network: "PreTrainedModel", known: int, new: int) -> nn.Linear | Non
 
 
 def _adapt(network: "PreTrainedModel", spec: AdapterSpec, dtype: torch.dtype) -> list[str]:
-    """Put adapters, in float32, on the linear layers of all blocks; what is frozen gets a type.
+    """Put adapters, in float32, on the linear layers of all blocks; frozen weights get a type.
 
-    The last names of the layers that have one.
+    Buffers keep theirs: positions turn by frequencies in float32. Gives the last names of the
+    layers that have an adapter.
     """
     try:
         import peft
@@ -301,7 +302,6 @@ def _adapt(network: "PreTrainedModel", spec: AdapterSpec, dtype: torch.dtype) ->
             key="model.adapter.rank",
             value=spec.rank,
         ) from None
-    _retype(network, dtype)
     targets = linear_layers(network)
     chosen = targets if spec.targets is None else spec.targets
     unknown = [name for name in chosen if name not in targets]
@@ -320,13 +320,9 @@ def _adapt(network: "PreTrainedModel", spec: AdapterSpec, dtype: torch.dtype) ->
     )
     peft.inject_adapter_in_model(config, network)
     for name, parameter in network.named_parameters():
-        if is_added(name):
-            parameter.data = parameter.data.float()
+        if not is_added(name):
+            parameter.data = parameter.data.to(dtype)
     return list(chosen)
-
-
-def _retype(network: nn.Module, dtype: torch.dtype) -> None:
-    network.to(dtype)
 
 
 def linear_layers(network: "PreTrainedModel") -> list[str]:
