@@ -113,7 +113,7 @@ INPUTS: dict[str, tuple[Any, dict[str, Any], str]] = {
         as_csv,
         {"reader": "table", "text": "body", "author": "author", "delimiter": ";"},
         "a table, .csv: text from body (the only column of several words), author from author; "
-        "not read: id (--doc COLUMN: which rows are one conversation; "
+        "not read: id (--doc COLUMN: what belongs together; "
         "--secrets COLUMNS: what is secret in the text of its row)\n",
     ),
     "a.tsv": (as_csv, {"reader": "table", "text": "body", "author": "author"}, "a table, .tsv"),
@@ -121,7 +121,7 @@ INPUTS: dict[str, tuple[Any, dict[str, Any], str]] = {
         as_parquet,
         {"reader": "table", "split": "split"},
         "a table, .parquet: text from text (by its name), split from split; "
-        "not read: score (--doc COLUMN: which rows are one conversation; --author COLUMN: who ",
+        "not read: score (--doc COLUMN: what belongs together; --author COLUMN: who ",
     ),
     "chats": (as_chat_dataset, {"reader": "messages"}, "a folder that datasets saved, column mess"),
     "a.mbox": (
@@ -261,11 +261,43 @@ def test_columns_of_secrets_are_named_by_the_user(
     chats.write_text(json.dumps(talk) + "\n")
     found = recognised(chats, Asked(secrets=("customer",)))
     assert found.spec.secrets == ["customer"] and "secrets from customer" in found.said
+    with pytest.raises(InputError, match="--secrets = 'costumer': the first lines .* customer"):
+        recognised(chats, Asked(secrets=("costumer",)))
     chats.write_text('{"text": "I am Ann Lee"}\n')
     with pytest.raises(InputError, match="--secrets = 'a': is for tables and conversations"):
         recognised(chats, Asked(secrets=("a",)))
     with pytest.raises(InputError, match="--secrets = 'a': is no table"):
         recognised(tmp_path / "note.txt", Asked(secrets=("a",)))
+
+
+def test_keys_of_conversations_are_named_or_not_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "chats.jsonl"
+    rows = [
+        {
+            "messages": [
+                {"role": "user", "content": f"Hello, order {n} is late", "name": "k"},
+                {"role": "assistant", "content": None, "tool_calls": []},
+                {"role": "assistant", "content": "I look and wait"},
+            ],
+            "user_id": n // 4,
+            "model": "m",
+        }
+        for n in range(2400)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["init", str(path), "--author", "user_id"]) == 0
+    unread = ["messages.name", "messages.tool_calls", "model"]
+    corpus = written_corpus(tmp_path)
+    assert sorted(corpus.pop("unread")) == unread
+    assert corpus == {"reader": "messages", "path": "chats.jsonl", "author": "user_id"}
+    shown = capsys.readouterr().out
+    assert "author from user_id; not read: model, messages.name, messages.tool_calls (" in shown
+    assert "600 authors" in shown and "--author COLUMN" not in shown
+    chats = path.read_text().replace('"model"', '"author"')
+    path.write_text(chats)
+    assert "author" in recognised(path, Asked(author="user_id")).spec.unread
 
 
 def test_rows_of_one_conversation_come_into_one_split(

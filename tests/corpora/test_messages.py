@@ -142,10 +142,14 @@ BAD: dict[str, tuple[Any, str]] = {
     "no list": ({"messages": {"role": "user"}}, "messages: expected a list"),
     "nothing": ({"messages": []}, "messages: expected a list"),
     "no object": ({"messages": [SECRET]}, "messages.0: expected an object"),
-    "no content": ({"messages": [{"role": "user"}]}, "messages.0.content: expected a string"),
+    "no content": ({"messages": [{"role": "user"}]}, "messages: has no message with a content"),
     "parts": (
-        {"messages": [{"role": "user", "content": [{"type": "text", "text": SECRET}]}]},
-        "messages.0.content: expected a string",
+        {"messages": [{"role": "user", "content": [{"type": "image", "text": SECRET}]}]},
+        "messages.0.content: has a part that is no text",
+    ),
+    "no parts": (
+        {"messages": [{"role": "user", "content": []}]},
+        "messages.0.content: expected a string, or a list of texts",
     ),
     "no role": ({"messages": [{"content": SECRET}]}, "messages.0.role: expected a string"),
     "a role that forges": (
@@ -378,3 +382,64 @@ def test_only_conversations_with_a_template_have_turns_of_assistants() -> None:
     params["datasets"]["chats"]["learn"] = "assistant"
     with pytest.raises(InputError, match="needs a corpus of the reader messages with a template"):
         validated(params, [])
+
+
+def test_other_names_of_keys_and_what_is_not_read(tmp_path: Path) -> None:
+    """As files for fine-tuning have them: users are numbers, contents lists, tools are called."""
+    asked = [{"type": "text", "text": "Ann"}, {"type": "text", "text": "Lee?"}]
+    rows = [
+        {
+            "messages": [
+                {"role": "user", "content": asked, "name": "x", "spans": [[0, 3, "p"]]},
+                {"role": "assistant", "content": None, "tool_calls": [{"id": 1}]},
+                {"role": "assistant", "content": "Yes, Ann", "spans": [[5, 8, "p"]]},
+            ],
+            "user": number // 2,
+            "thread": f"t{number}",
+            "model": "a",
+            "author": "nobody",
+        }
+        for number in range(40)
+    ]
+    path = tmp_path / "chats.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    unread = ["model", "author", "messages.name", "messages.tool_calls"]
+    corpus = MessagesSpec(
+        reader="messages", path=str(path), doc="thread", author="user", unread=unread
+    )
+    found = list(read(corpus))
+    assert found[3].text == "user: Ann Lee?\nassistant: Yes, Ann"
+    assert [found[3].text[s.start : s.end] for s in found[3].spans] == ["Ann", "Ann"]
+    assert [(one.doc, one.author) for one in found] == [(f"t{n}", str(n // 2)) for n in range(40)]
+    splits = {one.author: one.split for one in found}
+    assert all(one.split == splits[one.author] for one in found)
+    outputs = [tmp_path / f"points-{threads}" for threads in (1, 2)]
+    for threads, output in enumerate(outputs, 1):
+        split(SplitSpec(corpus=corpus, point="dialogue"), output=output, threads=threads)
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "message"),
+    [
+        ({"model": "x"}, {}, ":1: model: unknown key: .*`unread: .model.` of the corpus"),
+        ({"author": "a", "user": "b"}, {"author": "user"}, "author: another key gives the author"),
+        ({"user": [1]}, {"author": "user"}, "author: expected a text or a number for the author"),
+        ({}, {"unread": ["messages.role"]}, "unread: messages.role is read"),
+        ({}, {"unread": ["name"], "secrets": ["name"]}, "unread: name is read"),
+    ],
+)
+def test_keys_that_are_not_what_they_are_named(
+    row: dict[str, Any], options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "chats.jsonl"
+    path.write_bytes(orjson.dumps({"messages": messages_of(TALK), **row}) + b"\n")
+    with pytest.raises((InputError, ValueError), match=message):
+        list(read(MessagesSpec(reader="messages", path=str(path), **options)))
+
+
+def test_a_key_that_stands_twice_is_found_where_keys_are_renamed(tmp_path: Path) -> None:
+    path = tmp_path / "chats.jsonl"
+    path.write_bytes(b'{"id": 1, "messages": [{"role": "user", "content": "a", "content": ""}]}\n')
+    with pytest.raises(InputError, match="content: stands twice"):
+        list(read(MessagesSpec(reader="messages", path=str(path), unread=["id"])))

@@ -5,17 +5,18 @@ Nothing of a text is said.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from email import message_from_bytes
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from confide.corpora.known_secrets import marks_of
 from confide.corpora.lines import JSON, TABLES, Shard, raw_lines
 from confide.corpora.mail import LAYOUTS, begins, maildirs, samples
+from confide.corpora.messages import KEYS, OF, OF_MESSAGE
 from confide.corpora.table import OPTIONAL
 from confide.corpora.table_files import (
     ARROW,
@@ -48,7 +49,7 @@ MOST_OF = 0.8  # that keeps so much of them
 SEVERAL = 4  # words of a text, in the mean; a name or a code has fewer
 OTHER_DELIMITERS = (";", "\t", "|")  # of files *.csv
 TURNS = "conversations, a message a line that begins with its role"
-TELLS = {"doc": "which rows are one conversation", "author": "who wrote"}
+TELLS = {"doc": "what belongs together", "author": "who wrote"}
 HEADERS = ("From", "Date")  # that every message has
 LOOKED_AT = 1 << 14  # bytes of a file that may be a message
 KINDS_OF_FOLDER = "a folder that datasets saved, of tables, of mbox files, of mail, a Maildir"
@@ -77,9 +78,10 @@ def recognised(path: Path, options: Asked) -> Input:
         path.stat()
     if is_table(path):
         return table(path, options)
-    chats = path.is_file() and path.suffix.lower() in JSON
-    asked = {"column": options.column, "doc": options.doc, "author": options.author}
-    asked["secrets"] = None if chats else ", ".join(options.secrets) or None
+    asked = {"column": options.column}
+    if not (path.is_file() and path.suffix.lower() in JSON):  # which may be conversations
+        asked |= {"doc": options.doc, "author": options.author}
+        asked["secrets"] = ", ".join(options.secrets) or None
     for flag, value in asked.items():
         if value is not None:
             message = "is no table: no name of a file or folder says so"
@@ -88,7 +90,7 @@ def recognised(path: Path, options: Asked) -> Input:
         raise InputError("is one message: give the folder of all", file=path)
     is_mbox = path.suffix.lower() in ("", ".mbox", ".mbx") and path.is_file()
     if path.is_file() and not (is_mbox and begins(path)):
-        return file_of_lines(path, options.encoding, options.secrets)
+        return file_of_lines(path, options)
     if options.encoding is not None:
         message = "is for text: messages name their own"
         raise InputError(message, file=path, key="--encoding", value=options.encoding)
@@ -138,11 +140,9 @@ def is_message(path: Path) -> bool:
     return all(message[name] is not None for name in HEADERS)
 
 
-def file_of_lines(path: Path, encoding: Encoding | None, secrets: Sequence[str]) -> Input:
-    """Conversations, other JSON lines, or plain text.
-
-    secrets: keys of a conversation's line.
-    """
+def file_of_lines(path: Path, options: Asked) -> Input:
+    """Conversations, other JSON lines, or plain text."""
+    encoding = options.encoding
     codec = codec_of(path, encoding).upper()
     fields = {"path": str(path), "encoding": encoding}
     if path.suffix.lower() not in JSON:
@@ -153,15 +153,78 @@ def file_of_lines(path: Path, encoding: Encoding | None, secrets: Sequence[str])
         message = "is a JSON array: expected a JSON object a line, as `jq -c '.[]'` writes them"
         raise InputError(message, file=path, line=line.number)
     if line is not None and b'"messages"' in line.content and _has_messages(line.content):
-        chats = fields | {"reader": "messages", "secrets": list(secrets)}
-        known = f", secrets from {', '.join(secrets)}" if secrets else ""
-        description = f'JSON lines in {codec} with the key "messages": {TURNS}{known}'
-        return Input(MessagesSpec.model_validate(chats), description)
-    if secrets:
+        return chats(path, options, f'JSON lines in {codec} with the key "messages": {TURNS}')
+    if options.secrets:
         message = "is for tables and conversations: here `spans` mark secrets"
-        raise InputError(message, file=path, key="--secrets", value=", ".join(secrets))
+        raise InputError(message, file=path, key="--secrets", value=", ".join(options.secrets))
+    for key, name in named_columns(options).items():
+        message = f"is for tables and conversations: here the key `{key}` is read"
+        raise InputError(message, file=path, key=f"--{key}", value=name)
     spec = LinesSpec.model_validate({"reader": "lines"} | fields)
     return Input(spec, f"JSON lines in {codec}, by the file's name")
+
+
+def chats(path: Path, options: Asked, description: str) -> Input:
+    """Conversations of JSON lines. What else the first of them have is not read."""
+    lines = islice(raw_lines(Shard(Range(path)), options.encoding), SAMPLE)
+    there = keys_of_chats(line.content for line in lines)
+    column_by_key = named_columns(options)
+    for flag, names in (*column_by_key.items(), ("secrets", options.secrets)):
+        for name in [names] if isinstance(names, str) else names:
+            if name not in there:
+                message = f"the first lines have no such key{hint(there, name, is_text=False)}"
+                raise InputError(message, file=path, key=f"--{flag}", value=name)
+    read = {*KEYS, *(OF + key for key in OF_MESSAGE), *column_by_key.values(), *options.secrets}
+    read -= column_by_key.keys() - column_by_key.values()  # another key has their part
+    unread = [key for key in there if key not in read and is_name(key)]
+    named: Mapping[str, Any] = {"encoding": options.encoding, **column_by_key}
+    lists = {"secrets": list(options.secrets), "unread": unread}
+    spec = MessagesSpec.model_validate({"reader": "messages", "path": str(path), **named, **lists})
+    said = description + given(column_by_key) + from_columns(options.secrets)
+    if unread:
+        more = "; ".join(hints({*there, *column_by_key}))
+        said += f"; not read: {column_names(unread, is_text=False)} ({more})"
+    return Input(spec, said)
+
+
+def table_of_chats(
+    path: Path, options: Asked, there: Mapping[str, Kind], parts: Sequence[Piece]
+) -> Input:
+    """Conversations of a table, in its column `messages`."""
+    first = parts[0].path
+    column_by_key = named_columns(options)
+    for flag, names in (*column_by_key.items(), ("secrets", options.secrets)):
+        for name in [names] if isinstance(names, str) else names:
+            _check(first, there, name, f"--{flag}")
+    fields = {"reader": "messages", "path": str(path), "secrets": list(options.secrets)}
+    description = f"{kind(path, first)}, column messages: {TURNS}"
+    said = description + given(column_by_key) + from_columns(options.secrets) + splits_of(parts)
+    return Input(MessagesSpec.model_validate(fields | column_by_key), said)
+
+
+def named_columns(options: Asked) -> dict[str, str]:
+    """What the user says of documents and authors: columns, or keys of a line."""
+    column_by_key = {"doc": options.doc, "author": options.author}
+    return {key: column for key, column in column_by_key.items() if column is not None}
+
+
+def from_columns(secrets: Sequence[str]) -> str:
+    """Which columns, or keys, hold secrets, in words."""
+    return f", secrets from {', '.join(secrets)}" if secrets else ""
+
+
+def keys_of_chats(lines: Iterable[bytes]) -> list[str]:
+    """Keys of these lines and of their messages, each once; of other lines none."""
+    found: dict[str, None] = {}
+    for line in lines:
+        if not _has_messages(line):
+            continue
+        row = orjson.loads(line)
+        found |= dict.fromkeys(row)
+        if isinstance(row["messages"], list):
+            inner = [message for message in row["messages"] if isinstance(message, dict)]
+            found |= dict.fromkeys(OF + key for message in inner for key in message)
+    return list(found)
 
 
 def _has_messages(line: bytes) -> bool:
@@ -179,18 +242,12 @@ def table(path: Path, options: Asked) -> Input:
     reading = Reading(delimiter_of(first, options.encoding), encoding=options.encoding)
     there = columns(first, reading)
     if options.column is None and there.get("messages") == "list":
-        for name in options.secrets:
-            _check(first, there, name, "--secrets")
-        chats = MessagesSpec(reader="messages", path=str(path), secrets=list(options.secrets))
-        known = f", secrets from {', '.join(options.secrets)}" if options.secrets else ""
-        description = f"{kind(path, first)}, column messages: {TURNS}{known}"
-        return Input(chats, description + splits_of(parts))
+        return table_of_chats(path, options, there, parts)
     text, why = text_column(first, there, reading, options.column)
     column_by_key = {key: key for key in (*OPTIONAL, "spans") if key in there and key != text}
-    for key, column in (("doc", options.doc), ("author", options.author)):
-        if column is not None:
-            _check(first, there, column, f"--{key}")
-            column_by_key[key] = column
+    for key, column in named_columns(options).items():
+        _check(first, there, column, f"--{key}")
+        column_by_key[key] = column
     if splits := splits_of(parts):
         column_by_key.pop("split", None)
     for column in options.secrets:
@@ -198,7 +255,7 @@ def table(path: Path, options: Asked) -> Input:
     fields = {"reader": "table", "path": str(path), "text": text, "encoding": options.encoding}
     fields |= {"delimiter": reading.delimiter} | column_by_key
     spec = TableSpec.model_validate(fields | {"secrets": list(options.secrets)})
-    others = "".join(f", {key} from {column}" for key, column in column_by_key.items())
+    others = given(column_by_key)
     if options.secrets:
         others += f", secrets from {found_in(first, reading, text, options.secrets)}"
     read = (text, *column_by_key.values(), *options.secrets)
@@ -217,9 +274,18 @@ def unread_columns(
     if not left:
         return ""
     is_text = path.suffix.lower() in DELIMITERS
-    hints = [f"--{key} COLUMN: {tells}" for key, tells in TELLS.items() if key not in known]
-    hints.append("--secrets COLUMNS: what is secret in the text of its row")
-    return f"; not read: {column_names(header, is_text, left)} ({'; '.join(hints)})"
+    return f"; not read: {column_names(header, is_text, left)} ({'; '.join(hints(known))})"
+
+
+def hints(known: Collection[str]) -> list[str]:
+    """What columns, or keys, could tell beside those that are known."""
+    more = [f"--{key} COLUMN: {tells}" for key, tells in TELLS.items() if key not in known]
+    return [*more, "--secrets COLUMNS: what is secret in the text of its row"]
+
+
+def given(column_by_key: Mapping[str, str]) -> str:
+    """Which columns say what, in words."""
+    return "".join(f", {key} from {column}" for key, column in column_by_key.items())
 
 
 def found_in(path: Path, reading: Reading, text: str, secrets: Sequence[str]) -> str:
@@ -259,7 +325,7 @@ def delimiter_of(path: Path, encoding: Encoding | None) -> str | None:
 
 
 def text_column(
-    path: Path, there: dict[str, Kind], reading: Reading, column: str | None
+    path: Path, there: Mapping[str, Kind], reading: Reading, column: str | None
 ) -> tuple[str, str]:
     """The column that holds texts, and why. InputError, with names, where it must be named."""
     if column is not None:
@@ -291,7 +357,7 @@ def _of_several_words(path: Path, reading: Reading, texts: list[str]) -> Iterato
             yield name
 
 
-def _check(path: Path, there: dict[str, Kind], column: str, flag: str) -> None:
+def _check(path: Path, there: Mapping[str, Kind], column: str, flag: str) -> None:
     if column not in there:
         is_text = path.suffix.lower() in DELIMITERS
         message = f"there is no such column{hint(list(there), column, is_text)}"

@@ -60,9 +60,9 @@ def init(
     text serves.
     epsilon: the most that one secret may cost.
     column: of a table, where texts stand.
-    doc: of a table, which texts belong together, such as those of one conversation: they come into
-    one split.
-    author: of a table, who wrote them.
+    doc: of a table, or of conversations, the column or key that says which texts belong together:
+    they come into one split.
+    author: of a table, or of conversations, the column or key that says who wrote.
     secrets: of a table, or of conversations, with commas between, columns or keys whose values are
     secret in the text beside them, such as a customer's name.
     encoding: cp1252 or latin-1, of what is neither UTF-8 nor UTF-16.

@@ -231,7 +231,9 @@ def parsed(line: Line, keys: frozenset[str] = KEYS, body: str = "text") -> Row:
     for key, value in row.items():
         if key not in keys:
             hint = "the reader messages takes it" if key == "messages" else RENAMED
-            if body in row and key != "messages" and PLAIN_NAME.fullmatch(key):
+            if body == "messages":
+                hint = f"`unread: [{jsons.name_of(key) or 'KEY'}]` of the corpus leaves it out"
+            elif body in row and key != "messages" and PLAIN_NAME.fullmatch(key):
                 hint = f"`jq -c 'del(.{key})' FILE` leaves it out"
                 if "author" not in row and isinstance(value, str):
                     hint += f", `jq -c '.author = .{key} | del(.{key})' FILE` makes it the author"

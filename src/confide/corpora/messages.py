@@ -1,26 +1,31 @@
 """The user's own conversations: JSON lines, or rows, with messages of a role and a content.
 
 The keys of a line are "messages", "doc", "author", "domain" and "split", as the reader `lines` has
-them, and those that the specification calls secret. The keys of a message are "role", "content" and
-"spans", the gold spans of its content. A conversation is a document. The chat template of a
+them, and those that the specification calls secret; it may name others for the document and the
+author, and some that are not read. The keys of a message are "role", "content", which may be a list
+of texts, and "spans", the gold spans of its content. A message without a content is left
+out. A conversation is a document. The chat template of a
 pretrained model makes its text, in which spans and the assistants' turns are found again. Without
 one a message is "role: content" on one line of its own.
 """
 
 import importlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import orjson
 
 from confide.corpora import lines
 from confide.corpora.dialogues import BREAKS
-from confide.corpora.known_secrets import marks_of, united
-from confide.corpora.lines import Body, Form, Line, Row
+from confide.corpora.known_secrets import marks_of, united, written
+from confide.corpora.lines import Body, Form, Line, Row, Shard
 from confide.corpora.table import shards_of, table_lines
 from confide.corpora.table_files import Reading, columns, pieces
 from confide.errors import InputError
+from confide.files import jsons
 from confide.provenance.artefacts import place_of
 from confide.runtime.limits import limited, little_memory
 from confide.specs import MessagesSpec
@@ -29,6 +34,7 @@ from confide.types import Record, Span
 
 KEYS = frozenset(("messages", "doc", "author", "domain", "split"))
 OF_MESSAGE = frozenset(("role", "content", "spans"))
+OF = "messages."  # before the key of a message
 ROLE = re.compile(r"[A-Za-z_]{1,32}")
 MEMORY = 1 << 29  # bytes that rendering a conversation may take
 
@@ -48,10 +54,72 @@ def form_of(spec: MessagesSpec) -> Form:
     body_of = partial(plain_body, secrets)
     if spec.template is not None:
         body_of = partial(body, cache(partial(renderer, spec.template)), secrets)
+    form = Form(parse, body_of)
     if is_table(spec):
-        return of_table(spec, Form(parse, body_of))
-    rows = partial(lines.raw_lines, encoding=spec.encoding)
-    return Form(parse, body_of, rows=rows, shards=lines.shards_of(spec))
+        form = of_table(spec, form)
+    else:
+        rows = partial(lines.raw_lines, encoding=spec.encoding)
+        form = form._replace(rows=rows, shards=lines.shards_of(spec))
+    names = names_of(spec)
+    return form._replace(rows=partial(known_rows, names, form.rows)) if names != Names() else form
+
+
+class Names(NamedTuple):
+    """What keys of a line are to be called, and which are not read."""
+
+    key_by_name: tuple[tuple[str, str], ...] = ()  # as this reader has it, and as the line has it
+    unread: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()  # keys that stay beside their other name
+
+
+def names_of(spec: MessagesSpec) -> Names:
+    """Those that a specification has; columns of a table are found by name."""
+    named = () if is_table(spec) else (("doc", spec.doc), ("author", spec.author))
+    key_by_name = tuple((name, key) for name, key in named if key is not None)
+    return Names(key_by_name, frozenset(spec.unread), frozenset(spec.secrets))
+
+
+def known_rows(
+    names: Names, rows: Callable[[Shard], Iterator[Line]], shard: Shard
+) -> Iterator[Line]:
+    """The lines of a shard with the keys that are known here."""
+    for line in rows(shard):
+        yield with_names(names, line)
+
+
+def with_names(names: Names, line: Line) -> Line:
+    """A line with names of this reader, and without what is not read.
+
+    What is no object stays as it is: the reader refuses it. InputError where a name stands there
+    already, or names nobody.
+    """
+    try:
+        row = orjson.loads(line.content)
+    except orjson.JSONDecodeError:
+        return line
+    if not isinstance(row, dict):
+        return line
+    lines.check_keys(line, KEYS | OF_MESSAGE)  # of a key that stands twice only one is left below
+    found = {name: row.get(key) for name, key in names.key_by_name}
+    renamed = {key for _, key in names.key_by_name} - names.kept
+    row = {key: value for key, value in row.items() if key not in renamed | names.unread}
+    for name, value in found.items():
+        if name in row:
+            raise line.refused(f"another key gives the {name}: add `unread: [{name}]`", name)
+        if isinstance(value, list | dict):
+            raise line.refused(f"expected a text or a number for the {name}", name)
+        row[name] = written(value) or None
+    of_message = {key.removeprefix(OF) for key in names.unread if key.startswith(OF)}
+    if of_message and isinstance(row.get("messages"), list):
+        row["messages"] = [without(message, of_message) for message in row["messages"]]
+    return line._replace(content=orjson.dumps(row))
+
+
+def without(message: Any, keys: Collection[str]) -> Any:
+    """A message without these keys; what is none stays as it is."""
+    if not isinstance(message, dict):
+        return message
+    return {key: value for key, value in message.items() if key not in keys}
 
 
 def is_table(spec: MessagesSpec) -> bool:
@@ -65,8 +133,11 @@ def of_table(spec: MessagesSpec, form: Form) -> Form:
     reading = Reading(encoding=spec.encoding)
     found = {piece.path: piece for piece in pieces(Path(spec.path), reading)}
     there = columns(next(iter(found)), reading)
-    wanted = [key for key in KEYS if key in there or key == "messages"]
-    column_by_key = {key: key for key in (*wanted, *spec.secrets)}
+    column_by_key = {key: key for key in KEYS if key in there or key == "messages"}
+    column_by_key |= {key: key for key in spec.secrets}
+    for key, column in (("doc", spec.doc), ("author", spec.author)):
+        if column is not None:
+            column_by_key[key] = column
     return form._replace(
         rows=partial(table_lines, column_by_key, (), reading, found),
         shards=shards_of(found, reading),
@@ -127,15 +198,17 @@ def body(
     lines.check_keys(line, KEYS | OF_MESSAGE | {*secrets})
     known = {key: row.get(key) for key in secrets}
     messages = checked(line, row["messages"])
+    numbers = list(messages)
     try:
-        conversation = render()(messages)
+        conversation = render()([*messages.values()])
     except Refused as refused:
-        key = "messages" if refused.message is None else f"messages.{refused.message}.content"
+        number = None if refused.message is None else numbers[refused.message]
+        key = "messages" if number is None else f"messages.{number}.content"
         raise line.refused(str(refused), key) from None
     except TimeoutError:
         raise line.refused("takes the chat template too long", "messages") from None
     spans: list[Span] = []
-    for number, (message, place) in enumerate(zip(messages, conversation.places, strict=True)):
+    for (number, message), place in zip(messages.items(), conversation.places, strict=True):
         key = f"messages.{number}.spans"
         given = lines.gold(line, row["messages"][number].get("spans"), message.content, key)
         marks = united(
@@ -145,11 +218,11 @@ def body(
     return Body(conversation.text, tuple(sorted(spans)), tuple(conversation.answers))
 
 
-def checked(line: Line, raw: Any) -> list[Message]:
-    """The messages of a line; InputError where one is malformed."""
+def checked(line: Line, raw: Any) -> dict[int, Message]:
+    """The messages of a line that say something, by number; InputError where one is malformed."""
     if not isinstance(raw, list) or not raw:
         raise line.refused("expected a list of messages, one at least", "messages")
-    messages = []
+    messages = {}
     for number, message in enumerate(raw):
         key = f"messages.{number}"
         if not isinstance(message, dict):
@@ -157,15 +230,33 @@ def checked(line: Line, raw: Any) -> list[Message]:
         for name in message:
             if name not in OF_MESSAGE:
                 names = ", ".join(sorted(OF_MESSAGE))
-                raise line.refused(f"unknown key in a message: one of {names}", key)
-        for name in ("role", "content"):
-            if not isinstance(message.get(name), str):
-                raise line.refused("expected a string", f"{key}.{name}")
-        if not ROLE.fullmatch(message["role"]):
+                hint = f"`unread: [{OF}{jsons.name_of(name) or 'KEY'}]` of the corpus leaves it out"
+                raise line.refused(f"unknown key in a message: one of {names}; {hint}", key)
+        role = message.get("role")
+        if not isinstance(role, str):
+            raise line.refused("expected a string", f"{key}.role")
+        if not ROLE.fullmatch(role):
             problem = "expected a word such as system, user or assistant"
             raise line.refused(problem, f"{key}.role")
-        messages.append(Message(message["role"], message["content"]))
+        content = message.get("content")
+        if content is not None:
+            messages[number] = Message(role, content_of(line, content, f"{key}.content"))
+    if not messages:
+        raise line.refused("has no message with a content", "messages")
     return messages
+
+
+def content_of(line: Line, content: Any, key: str) -> str:
+    """What a message says: a text, or several, with a line break between."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list) or not content:
+        raise line.refused("expected a string, or a list of texts", key)
+    for part in content:
+        is_text = isinstance(part, dict) and part.keys() == {"type", "text"}
+        if not (is_text and part["type"] == "text" and isinstance(part["text"], str)):
+            raise line.refused('has a part that is no text: {"type": "text", "text": "…"}', key)
+    return "\n".join(part["text"] for part in content)
 
 
 def shifted(line: Line, spans: Sequence[Span], place: Placed, key: str) -> Iterator[Span]:

@@ -1,8 +1,8 @@
 """Corpora, and the stages from raw text to a partition; policies have a module of their own."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from confide.spec_base import Fraction, Natural, Spec
 from confide.specs.authored import AuthorsSpec, MailSpec, RedditSpec, SpeechesSpec
@@ -107,9 +107,24 @@ class MessagesSpec(OwnSpec):
     # further keys of a line, whose values are secret wherever its messages say them; labels are
     # their names
     secrets: list[str] = []
+    # keys of a line that name the document and who wrote; None: "doc" and "author" do
+    doc: str | None = None
+    author: str | None = None
+    # keys that are not read: of a line, and of a message where they begin with "messages."; of a
+    # table all other columns
+    unread: list[str] = []
     # folder of a pretrained model, or the name of one of the hub that is in its cache: its chat
     # template makes a text of a conversation. None: a message is "role: content", one after another
     template: str | None = None
+
+    @model_validator(mode="after")
+    def _unread_is_nothing_else(self) -> Self:
+        of_message = {f"messages.{key}" for key in ("role", "content", "spans")}
+        read = {*self.secrets, self.doc, self.author, "messages", *of_message}
+        for key in self.unread:
+            if key in read:
+                raise ValueError(f"unread: {key} is read")
+        return self
 
 
 class WikiTextSpec(Spec):
