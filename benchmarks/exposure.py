@@ -143,7 +143,7 @@ def measure(
     """All figures of one model."""
     model, secrets = memorised(tokenizer, spec, size, DIGITS)
     values = np.random.default_rng(1).choice(10**DIGITS, sample, replace=False)
-    (tree,) = candidate_blocks(tokenizer, Sentence(PREFIX, "", DIGITS))
+    (tree,) = candidate_blocks(tokenizer, Sentence(PREFIX, "", DIGITS), block=DIGITS)
     difference = np.abs(
         sequence_log_probs(model, tree, CHUNK)[values] - brute_force(model, tokenizer, values)
     )

@@ -40,8 +40,9 @@ STAGES = (
     "fetch", "pretrained", "split", "plant", "tokenizer", "pipeline", "domain_policy",
     "word_list", "found_values", "fill_key", "dedup", "digests", "repeats", "copies", "redact",
     "recall", "marked", "partition", "gather", "neighbours", "train", "shadows", "gather_shadows",
-    "certify", "evaluate", "attack", "trajectory", "draw", "synthetic", "worth", "text_audit",
-    "gate", "passed", "study", "summary", "panel", "leaderboard", "tuning", "scan", "track",
+    "certify", "evaluate", "attack", "count_candidates", "trajectory", "draw", "synthetic", "worth",
+    "text_audit", "gate", "passed", "study", "summary", "panel", "leaderboard", "tuning", "scan",
+    "track",
 )
 # fmt: on
 TRACEBACK = "CONFIDE_TRACEBACK"  # set: faults are shown in full

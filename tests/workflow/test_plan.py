@@ -72,6 +72,20 @@ def test_texts_of_a_model_are_drawn_in_shares(fresh, tmp_path):
     assert shared == alone
 
 
+def test_candidates_of_exposure_are_shared_out_by_blocks(fresh, tmp_path):
+    """Ten of them for six digits; of three digits there is one, which is not shared out."""
+    assert "count_candidates" not in fresh.planned("all", "--set-scatter", "candidates=4")
+    project = fresh.copy(tmp_path / "project")
+    project.edit("params.yaml", "My ID is: {3}", "My ID is: {6}")
+    alone = project.planned()
+    for shares, jobs in ((4, 4), (30, 10)):
+        shared = project.planned("all", "--set-scatter", f"candidates={shares}")
+        assert shared.pop("count_candidates") == 5 * jobs
+        assert shared == alone
+    project.edit("params.yaml", "kind: exposure }", "kind: exposure, evaluations: 5000 }")
+    assert "count_candidates" not in project.planned("all", "--set-scatter", "candidates=4")
+
+
 def test_a_leaderboard_plans_what_it_compares_and_nothing_else(fresh):
     planned = fresh.planned("leaderboard")
     assert planned["leaderboard"] == planned["panel_tiny"] == 1 and planned["train"] == 7

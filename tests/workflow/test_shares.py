@@ -2,6 +2,7 @@
 alone.
 """
 
+import orjson
 import pytest
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
@@ -32,6 +33,23 @@ def shared(fresh, tmp_path_factory):
 def test_the_bytes_are_those_of_one_job(shared, name):
     one, three = (project.folder / name for project in shared.values())
     assert three.read_bytes() == one.read_bytes()
+
+
+def test_exposure_is_that_of_one_job(fresh, tmp_path):
+    """All but how long it took; what the jobs counted is gone."""
+    project = fresh.copy(tmp_path / "project")
+    project.cut_small()
+    project.edit("params.yaml", "My ID is: {3}", "My ID is: {6}")
+    made = "results/runs/crt/g0.1-s0/exposure.json"
+    project.snakemake(made, "--cores", "2")
+    found = []
+    for options in ((), ("--set-scatter", "candidates=3")):
+        (project.folder / made).unlink()
+        project.snakemake(made, "--cores", "2", *options)
+        found.append(orjson.loads((project.folder / made).read_bytes()))
+        del found[-1]["seconds"]
+    assert found[0] == found[1] and found[0]["candidates"] == 10**6
+    assert not list(project.folder.glob("models/crt/g0.1-s0/exposure/*"))
 
 
 @pytest.mark.parametrize("place", ["shares/copies", "g0.1/shares"])

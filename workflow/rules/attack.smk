@@ -149,6 +149,44 @@ def attack_marks(wildcards):
     return marked_files(RUNS[wildcards.run])
 
 
+def count_files(wildcards):
+    """What several jobs have counted for this attack, where there is more than one."""
+    count = jobs.candidate_shares(PARAMS, RUNS[wildcards.run], wildcards.attack, CANDIDATE_SHARES)
+    folder = f"models/{wildcards.run}/{wildcards.attack}"
+    numbers = range(1, count + 1) if count > 1 else []
+    return [f"{folder}/{number}-of-{count}.json" for number in numbers]
+
+
+# One share of the numbers that canaries are ranked among.
+rule count_candidates:
+    input:
+        unpack(pretrained_files),
+        model="models/{run}/model.safetensors",
+        config="models/{run}/config.json",
+        tokenizer=tokenizer_file,
+        points=dataset_file("points.jsonl"),
+        canaries=dataset_file("canaries.json"),
+    output:
+        temp("models/{run}/{attack}/{share}.json"),
+    log:
+        "logs/count_candidates/{run}-{attack}-{share}.log",
+    benchmark:
+        "logs/benchmarks/count_candidates/{run}-{attack}-{share}.tsv"
+    wildcard_constraints:
+        attack="|".join(PARAMS.attacks) or "none",
+        share=r"\d+-of-\d+",
+    threads: 1
+    resources:
+        mem_mb=growing(4000),
+        runtime=growing(240),
+    params:
+        spec=lambda w: show(jobs.attack(PARAMS, RUNS[w.run], w.attack)),
+        code=code("count_candidates"),
+    shell:
+        "confide count_candidates --spec {params.spec:q} --model {input.model} --tokenizer {input.tokenizer} "
+        "--points {input.points} --canaries {input.canaries} --share {wildcards.share} --output {output} 2>&1 | tee {log}"
+
+
 rule attack:
     input:
         unpack(pretrained_files),
@@ -162,6 +200,7 @@ rule attack:
         canaries=dataset_file("canaries.json"),
         judges=lambda w: jobs.judge_files(PARAMS, [w.attack]),
         marked=attack_marks,
+        counts=count_files,
     output:
         "results/runs/{run}/{attack}.json",
     log:
@@ -180,11 +219,12 @@ rule attack:
         reference=lambda w, input: flag("reference", input.get("reference")),
         ledger=lambda w, input: flag("ledger", input.get("ledger")),
         marked=lambda w, input: flag("marked", input.marked),
+        counts=lambda w, input: flag("counts", input.counts),
         code=code("attack"),
     shell:
         "confide attack --spec {params.spec:q} --model {input.model} --tokenizer {input.tokenizer} "
         "--points {input.points} --canaries {input.canaries} {params.shadows} {params.reference} "
-        "{params.ledger} {params.marked} --output {output} 2>&1 | tee {log}"
+        "{params.ledger} {params.marked} {params.counts} --output {output} 2>&1 | tee {log}"
 
 
 # The same attacks on the model as it was after every epoch, where a row asks for that.

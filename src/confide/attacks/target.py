@@ -1,11 +1,12 @@
 """What an attack may look at: the trained model, its tokenizer, and files of the corpus."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from confide import models
 from confide.errors import InputError
+from confide.files.io import sha256
 from confide.models import LanguageModel
 from confide.text import tokenizer as tokenizers
 from confide.text.tokenizer import Tokenizer
@@ -24,6 +25,8 @@ class Target:
     reference: LanguageModel | None = None
     ledger: Path | None = None  # what training recorded, for the attack that repeats its updates
     marked: Path | None = None  # what a person marked in a review, as points
+    counts: Sequence[Path] = ()  # of several jobs that have ranked canaries
+    weights: str = ""  # SHA-256 of the model's file
 
     @property
     def with_secrets(self) -> list[Path]:
@@ -67,4 +70,5 @@ def opened(
         reference=None if reference is None else fitting(reference, models.load),
         ledger=ledger,
         marked=marked,
+        weights=sha256(model),
     )

@@ -12,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
+from confide.attacks.exposure.blocks import block_count
 from confide.config.kept import kept
 from confide.config.policy_files import PIPELINE, files_of, placed, trained
 from confide.corpora.lines import is_synthetic
@@ -26,6 +27,7 @@ from confide.specs import (
     DatasetSpec,
     DataSpec,
     EvaluateSpec,
+    ExposureSpec,
     FoundValuesSpec,
     MarkedSpec,
     NeighboursSpec,
@@ -49,6 +51,7 @@ from confide.specs import (
     WorthJobSpec,
 )
 from confide.specs.data import DIALOGUES
+from confide.text.canary_templates import DIGITS
 
 Point = Literal["turn", "dialogue", "sentence", "window"]  # what a corpus is cut into
 
@@ -554,6 +557,20 @@ def shadow_base(params: Params, name: str) -> str | None:
 def attack(params: Params, run: Run, name: str) -> AttackJobSpec:
     """An attack on a run."""
     return AttackJobSpec(run=run.run, attack=judged(params, name))
+
+
+def candidate_shares(params: Params, run: Run, name: str, most: int) -> int:
+    """In how many jobs the candidates of an attack on a run are counted: of a budget, of another
+    attack and of few candidates in one.
+    """
+    spec = params.attacks[name]
+    canaries = params.canaries.get(params.datasets[run.row.dataset].canaries or "")
+    if not (isinstance(spec, ExposureSpec) and isinstance(canaries, CanarySpec)):
+        return 1
+    digits = DIGITS.search(canaries.template)
+    if spec.evaluations is not None or digits is None:
+        return 1
+    return min(most, block_count(int(digits[1])))
 
 
 def judged(params: Params, name: str) -> AttackSpec:

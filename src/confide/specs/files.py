@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Price = Annotated[float, Field(ge=0)] | Literal["inf"]  # an epsilon
 Share = Annotated[float, Field(ge=0, le=1)] | None
 Count = Annotated[int, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0, le=2**53)]  # a count, which may have a decimal point
 Often = (
     Annotated[int, Field(ge=0, le=10_000_000)] | None
 )  # prices of groups take time and memory with their size
@@ -390,6 +391,28 @@ class Sentence(File):
     suffix: str
     digits: int  # 0: the secrets are new tokens
     secrets: list[str]
+
+
+class NearFile(File):
+    """Different log-probabilities, and how many candidates have each."""
+
+    scores: list[float]
+    counts: list[Amount]
+
+
+class CountsFile(File):
+    """What several jobs count for exposure, each among its candidates: of every secret how many are
+    likelier, its own log-probability where it is among them, and those close to it, with how many
+    they are.
+    """
+
+    share: str
+    weights: str
+    finite: bool
+    visited: Amount
+    likelier: list[Amount]
+    swept: list[float | None]
+    near: list[list[NearFile]]
 
 
 class Answers(File):

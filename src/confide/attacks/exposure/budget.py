@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from confide.attacks.exposure.candidates import BLOCK, Sentence, candidate_blocks
+from confide.attacks.exposure.candidates import Sentence, candidate_blocks
 from confide.attacks.exposure.ranking import (
     MARGIN,
     Census,
@@ -34,6 +34,7 @@ from confide.errors import InputError
 from confide.models import LanguageModel
 from confide.text.tokenizer import Tokenizer
 
+KEPT = 6  # digits of candidates whose trees are kept
 DRAWS = 0x72616E6B  # a stream of its own, apart from the one that canaries were drawn from
 
 
@@ -84,12 +85,12 @@ class Space:
         return 10**self.sentence.digits
 
     def blocks(self) -> Iterator[Tree]:
-        """Trees of all candidates; where it is one alone, it is kept."""
+        """Trees of all candidates; few are kept."""
         if self.known:
             yield from self.known
             return
         trees = candidate_blocks(self.tokenizer, self.sentence)
-        if self.sentence.digits <= BLOCK:
+        if self.sentence.digits <= KEPT:
             self.known = list(trees)
             trees = iter(self.known)
         yield from trees

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from confide.attacks.exposure.blocks import BLOCK
 from confide.attacks.exposure.tree import PAD, Tree, regular_tree, tree_of
 from confide.text.sentencepiece import SPELLED
 from confide.text.tokenizer import Tokenizer
 
-BLOCK = 6  # digits of a block: 10^6 candidates
 TOKENS = 1 << 24  # most tokens of a block that has to be encoded
 BATCH = 50_000  # texts encoded at once
 SAMPLE = 1_000  # candidates on which the shortcut is checked
@@ -39,25 +39,31 @@ class Sentence(NamedTuple):
 
 
 def candidate_blocks(
-    tokenizer: Tokenizer, sentence: Sentence, block: int = BLOCK
+    tokenizer: Tokenizer,
+    sentence: Sentence,
+    block: int | None = None,
+    among: range | None = None,
 ) -> Iterator[Tree]:
     """Prefix trees of all 10^digits candidates in numeric order, at most 10^block in each.
 
-    Where every digit is a token, all blocks are one tree below different digits, and nothing is
-    encoded.
+    `block`: None: as many as several jobs share out, 10^BLOCK.
+    `among`: these values alone, from the first of a block to the last of one. Where every digit is
+    a token, all blocks are one tree below different digits, and nothing is encoded.
     """
     digits = sentence.digits
-    block = min(block, digits)
+    block = min(BLOCK if block is None else block, digits)
+    wanted = range(10**digits) if among is None else among
     single = _single_digits(tokenizer, sentence)
     if single is not None:
         context, tokens = single
         tree = regular_tree(tokens, block)
-        for leading in product(tokens.tolist(), repeat=digits - block):
-            yield replace(tree, context=(tokenizer.bos_id, *context, *leading))
+        for number, leading in enumerate(product(tokens.tolist(), repeat=digits - block)):
+            if number * 10**block in wanted:
+                yield replace(tree, context=(tokenizer.bos_id, *context, *leading))
         return
     width = encoded(tokenizer, sentence, np.zeros(1, dtype=np.int64)).shape[1]
     block = min(block, int(log10(TOKENS / width)))
-    for start in range(0, 10**digits, 10**block):
+    for start in wanted[:: 10**block]:
         values = np.arange(start, start + 10**block)
         yield distinct_tree(tokenizer.bos_id, encoded(tokenizer, sentence, values))
 

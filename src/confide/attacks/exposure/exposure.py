@@ -20,6 +20,7 @@ from confide.attacks.exposure.budget import Ranking, Space, ranking
 from confide.attacks.exposure.candidates import Sentence
 from confide.attacks.exposure.published import published_ranks, published_summary
 from confide.attacks.exposure.ranking import Sizes
+from confide.attacks.exposure.shares import counted, joined
 from confide.attacks.exposure.summary import STATISTICS, summary
 from confide.attacks.statistics.metrics import ends
 from confide.attacks.statistics.scoring import NOT_FINITE
@@ -40,11 +41,12 @@ def exposure(spec: ExposureSpec, target: Target) -> dict[str, Any]:
 
     InputError where the corpus has no canaries.
     """
-    if target.canaries is None:
-        raise InputError("needs a corpus with planted canaries", key="attack", value="exposure")
-    planted = read_canaries(target.canaries)
-    secrets = [secret for key in GROUPS.values() for secret in planted[key]]
-    secret_ranks, sizes = ranked(spec, target, planted, secrets)
+    planted = planted_in(target)
+    secrets = all_of(planted)
+    if target.counts:
+        secret_ranks, sizes = of_shares(spec, target, planted, secrets)
+    else:
+        secret_ranks, sizes = ranked(spec, target, planted, secrets)
     published = None
     reason = ""
     if spec.published and secret_ranks is not None and not secret_ranks.exact.all():
@@ -82,15 +84,44 @@ def ranked(
 
     There are no ranks where probabilities are not finite.
     """
-    space = Space(
+    space = space_of(spec, target, template)
+    secret_ranks, sizes = ranking(space, np.array(secrets, dtype=np.int64), spec.seed)
+    return secret_ranks, sizes | {"evaluations": space.evaluations.count}
+
+
+def of_shares(
+    spec: ExposureSpec, target: Target, planted: dict[str, Any], secrets: list[str]
+) -> tuple[Ranking | None, Sizes]:
+    """The same of S secrets from what several jobs have counted."""
+    space = space_of(spec, target, planted)
+    ranks, sizes = joined(space, np.array(secrets, dtype=np.int64), target.counts, target.weights)
+    secret_ranks = None if ranks is None else Ranking.of(ranks)
+    return secret_ranks, sizes | {"evaluations": space.evaluations.count}
+
+
+def share_of(spec: ExposureSpec, target: Target, share: str) -> dict[str, Any]:
+    """What is counted of one share of the candidates, such as 2-of-8.
+
+    InputError where the corpus has no canaries, or the attack has a budget, which no share knows
+    how to divide.
+    """
+    if spec.evaluations is not None:
+        message = "a budget is of one job: leave shares out"
+        raise InputError(message, key="evaluations", value=spec.evaluations)
+    planted = planted_in(target)
+    secrets = np.array(all_of(planted), dtype=np.int64)
+    return counted(space_of(spec, target, planted), secrets, share)
+
+
+def space_of(spec: ExposureSpec | GameSpec, target: Target, template: dict[str, Any]) -> Space:
+    """All values in a template's sentence, for the model that is attacked."""
+    return Space(
         target.model,
         target.tokenizer,
         sentence_of(template),
         chunk=spec.chunk,
         most=np.inf if spec.evaluations is None else spec.evaluations,
     )
-    secret_ranks, sizes = ranking(space, np.array(secrets, dtype=np.int64), spec.seed)
-    return secret_ranks, sizes | {"evaluations": space.evaluations.count}
 
 
 def sentence_of(template: dict[str, Any]) -> Sentence:
@@ -138,6 +169,18 @@ def of_estimates(low: list[float], high: list[float], most: float) -> dict[str, 
         metrics |= ends(f"{name}_estimated", (lower[name], upper[name]))
         metrics[f"p_{name}"] = lower[f"p_{name}"]
     return metrics
+
+
+def planted_in(target: Target) -> dict[str, Any]:
+    """The canaries of a target. InputError where it has none."""
+    if target.canaries is None:
+        raise InputError("needs a corpus with planted canaries", key="attack", value="exposure")
+    return read_canaries(target.canaries)
+
+
+def all_of(planted: dict[str, Any]) -> list[str]:
+    """Canaries and controls, in the order in which they are ranked."""
+    return [secret for key in GROUPS.values() for secret in planted[key]]
 
 
 def read_canaries(path: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ compared with the value that the secret itself gets among them.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import takewhile
 from typing import Any
 
@@ -27,11 +27,14 @@ Sizes = dict[str, Any]  # of a search: numbers of candidates, of tokens and of s
 class Ranks:
     """Counts, while candidates pass by in numeric order, those likelier than each of S secrets."""
 
-    def __init__(self, secrets: np.ndarray, apart: np.ndarray):
-        """Numeric values (S,) of the secrets and their log-probabilities (S,) when scored apart."""
+    def __init__(self, secrets: np.ndarray, apart: np.ndarray, start: int = 0):
+        """Numeric values (S,) of the secrets and their log-probabilities (S,) when scored apart.
+
+        start: the first candidate that passes.
+        """
         self.secrets = secrets
         self.apart = apart
-        self.passed = 0
+        self.passed = start
         self.swept = np.full(len(secrets), np.nan)
         self.likelier = np.zeros(len(secrets), dtype=np.int64)
         # of each secret, block by block: distinct values close to its own, and how many they are
@@ -102,11 +105,13 @@ class Census:
         """How many different prefixes are read at most, by their number of tokens."""
         return self.inner + Counter(map(len, self.above()))
 
-    def sizes(self) -> Sizes:
+    def sizes(self, begun: Collection[tuple[int, ...]] | None = None) -> Sizes:
         """Tokens from the first in which candidates differ, and states.
 
-        A prefix in several blocks may count in each.
+        A prefix in several blocks may count in each. begun: what was read of contexts, where that
+        is not known of the roots.
         """
+        read = self.roots if begun is None else begun
         common = self.common()
         count = self.lengths.total()
         used = +self.lengths  # without lengths that no candidate has
@@ -114,7 +119,7 @@ class Census:
         return {
             "candidates": count,
             "states": self.widths().total(),
-            "states_visited": sum(len(path) >= common for path in self.roots) + self.visited,
+            "states_visited": sum(len(path) >= common for path in read) + self.visited,
             "tokens_min": min(used) - common,
             "tokens_mean": tokens / count - common,
             "tokens_max": max(used) - common,
@@ -159,8 +164,23 @@ def ranks_among(
     """
     census = Census(roots)
     ranks = Ranks(secrets, apart)
-    floor = apart.min(initial=np.inf) - 2 * MARGIN if prune else -np.inf
-    finite = bool(np.isfinite(apart).all())
+    finite = count(model, blocks, ranks, census, chunk, bar, prune, evaluations)
+    return ranks.result() if finite else None, census.sizes()
+
+
+def count(
+    model: LanguageModel,
+    blocks: Iterable[Tree],
+    ranks: Ranks,
+    census: Census,
+    chunk: int,
+    bar: tqdm,
+    prune: bool = True,
+    evaluations: Evaluations | None = None,
+) -> bool:
+    """Let the candidates of blocks pass by: whether their probabilities are all finite."""
+    floor = ranks.apart.min(initial=np.inf) - 2 * MARGIN if prune else -np.inf
+    finite = bool(np.isfinite(ranks.apart).all())
     for tree in blocks:
         census.add(tree)
 
@@ -168,7 +188,7 @@ def ranks_among(
             census.visited += states
             bar.update(states * share)
 
-        if finite and len(secrets):
+        if finite and len(ranks.secrets):
             scores = sequence_log_probs(
                 model,
                 tree=tree,
@@ -181,4 +201,4 @@ def ranks_among(
             finite = bool(np.isfinite(scores).all())
             ranks.add(scores)
         bar.update(census.lengths.total() - bar.n)
-    return ranks.result() if finite else None, census.sizes()
+    return finite
