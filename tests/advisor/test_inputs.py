@@ -114,7 +114,7 @@ INPUTS: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"reader": "table", "text": "body", "author": "author", "delimiter": ";"},
         "a table, .csv: text from body (the only column of several words), author from author; "
         "not read: id (--doc COLUMN: what belongs together; "
-        "--secrets COLUMNS: what is secret in the text of its row)\n",
+        "--secrets COLUMNS: what is secret in the text beside it)\n",
     ),
     "a.tsv": (as_csv, {"reader": "table", "text": "body", "author": "author"}, "a table, .tsv"),
     "a.parquet": (
@@ -261,7 +261,9 @@ def test_columns_of_secrets_are_named_by_the_user(
     chats.write_text(json.dumps(talk) + "\n")
     found = recognised(chats, Asked(secrets=("customer",)))
     assert found.spec.secrets == ["customer"] and "secrets from customer" in found.said
-    with pytest.raises(InputError, match="--secrets = 'costumer': the first lines .* customer"):
+    with pytest.raises(
+        InputError, match="--secrets = 'costumer': no line .* did you mean customer"
+    ):
         recognised(chats, Asked(secrets=("costumer",)))
     chats.write_text('{"text": "I am Ann Lee"}\n')
     with pytest.raises(InputError, match="--secrets = 'a': is for tables and conversations"):
@@ -295,9 +297,35 @@ def test_keys_of_conversations_are_named_or_not_read(
     shown = capsys.readouterr().out
     assert "author from user_id; not read: model, messages.name, messages.tool_calls (" in shown
     assert "600 authors" in shown and "--author COLUMN" not in shown
-    chats = path.read_text().replace('"model"', '"author"')
-    path.write_text(chats)
+    text = path.read_text()
+    path.write_text(text.replace('"model"', '"author"'))
     assert "author" in recognised(path, Asked(author="user_id")).spec.unread
+    for flag, message in (
+        ("model_", "--author = 'model_': no line has such a key: did you mean model"),
+        ("messages.name", "no line has such a key"),
+        ("zzz", "there are messages, user_id, model$"),
+    ):
+        path.write_text(text + json.dumps({"messages": [], "my name is Bob Ray": 1}) + "\n")
+        with pytest.raises(InputError, match=message):
+            recognised(path, Asked(author=flag))
+    path.write_text(text + json.dumps({"messages": [], "spans": []}) + "\n")
+    with pytest.raises(InputError, match="spans: stands beside messages"):
+        recognised(path, Asked())
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_conversations_of_a_table_are_found_as_lists_and_as_json(
+    tmp_path: Path, as_text: bool
+) -> None:
+    talk: Any = [{"role": "user", "content": "Hello and wait for me", "name": "k"}]
+    cell = json.dumps(talk) if as_text else talk
+    rows = [{"messages": cell, "user": n, "model": "m"} for n in range(9)]
+    path = tmp_path / "chats.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    found = recognised(path, Asked(author="user"))
+    assert found.spec.unread == ["messages.name"] and found.spec.author == "user"
+    assert "author from user; not read: model (--doc COLUMN" in found.said
+    assert [record.author for record in READERS["messages"](found.spec)][:2] == ["0", "1"]
 
 
 def test_rows_of_one_conversation_come_into_one_split(

@@ -324,7 +324,8 @@ def test_other_names_and_types_are_refused_with_what_writes_ours(tmp_path):
             r"unknown key: .*`jq -c 'del\(\.id\)' FILE` leaves it out",
         ),
         ({"text": "a", "my id": "hunter2"}, r"unknown key: .*jq -c '\{text: \.body, author"),
-        ({"text": "a", "author": 17}, r"expected a string; `jq -c '\.author \|= tostring'`"),
+        ({"text": "a", "author": 17}, r"expected a string; `jq -c '\(\.author\|numbers\)"),
+        ({"text": "a", "author": ["hunter2"]}, "expected a string$"),
         ({"text": 17}, r"expected a string$"),
     ):
         with pytest.raises(InputError, match=message) as error:

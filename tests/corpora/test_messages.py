@@ -390,7 +390,7 @@ def test_other_names_of_keys_and_what_is_not_read(tmp_path: Path) -> None:
     rows = [
         {
             "messages": [
-                {"role": "user", "content": asked, "name": "x", "spans": [[0, 3, "p"]]},
+                {"role": "user", "content": asked, "name": "x"},
                 {"role": "assistant", "content": None, "tool_calls": [{"id": 1}]},
                 {"role": "assistant", "content": "Yes, Ann", "spans": [[5, 8, "p"]]},
             ],
@@ -409,7 +409,7 @@ def test_other_names_of_keys_and_what_is_not_read(tmp_path: Path) -> None:
     )
     found = list(read(corpus))
     assert found[3].text == "user: Ann Lee?\nassistant: Yes, Ann"
-    assert [found[3].text[s.start : s.end] for s in found[3].spans] == ["Ann", "Ann"]
+    assert [found[3].text[s.start : s.end] for s in found[3].spans] == ["Ann"]
     assert [(one.doc, one.author) for one in found] == [(f"t{n}", str(n // 2)) for n in range(40)]
     splits = {one.author: one.split for one in found}
     assert all(one.split == splits[one.author] for one in found)
@@ -424,9 +424,22 @@ def test_other_names_of_keys_and_what_is_not_read(tmp_path: Path) -> None:
     [
         ({"model": "x"}, {}, ":1: model: unknown key: .*`unread: .model.` of the corpus"),
         ({"author": "a", "user": "b"}, {"author": "user"}, "author: another key gives the author"),
-        ({"user": [1]}, {"author": "user"}, "author: expected a text or a number for the author"),
+        ({"user": [1]}, {"author": "user"}, "user: expected a text, null, or a whole number"),
+        ({"user": True}, {"author": "user"}, "user: expected a text, null, or a whole number"),
+        ({"user": 2.0**54}, {"author": "user"}, "user: expected a text, null, or a whole number"),
+        ({"user": 1}, {"author": "users", "unread": ["user"]}, ":1: users: missing; `jq"),
+        ({"user": "Ann"}, {"secrets": ["users"], "unread": ["user"]}, ":1: users: missing; `jq"),
+        (
+            {"doc": "synthetic-1-1", "user": "a"},
+            {"doc": "user", "unread": ["doc"]},
+            ":1: doc: is of a text that a model wrote",
+        ),
         ({}, {"unread": ["messages.role"]}, "unread: messages.role is read"),
+        ({}, {"unread": ["spans"]}, "unread: spans stand in messages"),
         ({}, {"unread": ["name"], "secrets": ["name"]}, "unread: name is read"),
+        ({}, {"secrets": ["split"]}, "secrets: split is read as something else"),
+        ({}, {"secrets": ["author"], "author": "user"}, "secrets: author is read as something"),
+        ({}, {"author": "messages.name"}, "messages.name: expected a key of a line"),
     ],
 )
 def test_keys_that_are_not_what_they_are_named(
@@ -436,6 +449,44 @@ def test_keys_that_are_not_what_they_are_named(
     path.write_bytes(orjson.dumps({"messages": messages_of(TALK), **row}) + b"\n")
     with pytest.raises((InputError, ValueError), match=message):
         list(read(MessagesSpec(reader="messages", path=str(path), **options)))
+
+
+@pytest.mark.parametrize("name", ["chats.jsonl", "chats.parquet"])
+def test_a_table_and_lines_give_the_same_of_renamed_keys(tmp_path: Path, name: str) -> None:
+    """What is not read of a table's columns is no reason to lose what has its name."""
+    rows = [
+        {"messages": messages_of([("user", f"I am Ann {n}")]), "author": f"Ann {n}", "user": n // 2}
+        for n in range(4)
+    ]
+    path = tmp_path / name
+    if name.endswith(".jsonl"):
+        path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    corpus = MessagesSpec(reader="messages", path=str(path), author="user", unread=["author"])
+    assert [one.author for one in read(corpus)] == ["0", "0", "1", "1"]
+
+
+def test_parts_of_a_content_have_no_spans_together(tmp_path: Path) -> None:
+    parts = [{"type": "text", "text": "I am "}, {"type": "text", "text": "Ann Lee"}]
+    path = tmp_path / "chats.jsonl"
+    for content, spans in ((parts, [[5, 12, "p"]]), (parts[1:], [[0, 7, "p"]])):
+        message = {"role": "user", "content": content, "spans": spans}
+        path.write_bytes(orjson.dumps({"messages": [message]}) + b"\n")
+        corpus = MessagesSpec(reader="messages", path=str(path))
+        if len(content) > 1:
+            with pytest.raises(InputError, match=r"messages.0.spans: count characters of one text"):
+                list(read(corpus))
+        else:
+            (record,) = read(corpus)
+            assert [record.text[s.start : s.end] for s in record.spans] == ["Ann Lee"]
+
+
+def test_deep_json_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "chats.jsonl"
+    path.write_bytes(b'{"id": 1, "messages": [{"content": ' + b"[" * 300 + b"]" * 300 + b"}]}\n")
+    with pytest.raises(InputError, match=":1: is nested deeper than 64 levels"):
+        list(read(MessagesSpec(reader="messages", path=str(path), unread=["id"])))
 
 
 def test_a_key_that_stands_twice_is_found_where_keys_are_renamed(tmp_path: Path) -> None:

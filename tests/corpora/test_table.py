@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -614,6 +615,35 @@ def test_values_are_found_as_texts_write_them(tmp_path: Path) -> None:
     assert found == by_lines(tmp_path, marked)
 
 
+@pytest.mark.parametrize(
+    "value", [["Ann Lee"], b"Ann Lee", {"name": "Ann Lee"}, True, datetime(2000, 1, 1)]
+)
+@pytest.mark.parametrize("reader", ["table", "messages"])
+def test_secrets_that_no_text_says_as_they_are_written_are_refused(
+    tmp_path: Path, reader: str, value: Any
+) -> None:
+    """They would be lost without a word."""
+    messages = [{"role": "user", "content": "I am Ann Lee"}]
+    rows = pa.table({"text": ["I am Ann Lee"], "messages": [messages], "name": [value]})
+    pq.write_table(rows, tmp_path / "chats.parquet")
+    path = str(tmp_path / "chats.parquet")
+    spec = {"table": TableSpec, "messages": MessagesSpec}[reader]
+    with pytest.raises(InputError, match="name: is no text, number or day") as error:
+        list(READERS[reader](spec(reader=reader, path=path, secrets=["name"])))
+    assert "Ann" not in str(error.value)
+
+
+def test_a_time_that_python_does_not_have_is_refused(tmp_path: Path) -> None:
+    times = pa.array([9223372036854775], pa.timestamp("s"))
+    pq.write_table(pa.table({"text": ["a"], "time": times}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="is broken, or no file of Parquet"):
+        list(
+            READERS["table"](
+                TableSpec(reader="table", path=str(tmp_path / "a.parquet"), secrets=["time"])
+            )
+        )
+
+
 MARKS = st.lists(
     st.tuples(st.integers(0, 30), st.integers(1, 9), st.sampled_from("ab")).map(
         lambda mark: [mark[0], mark[0] + mark[1], mark[2]]
@@ -649,6 +679,10 @@ def test_a_part_that_is_given_does_not_hide_the_whole() -> None:
         ("안녕하세요 홍길동입니다", "홍길동", [(6, 9)]),
         ("我是Ann Lee，", "Ann Lee", [(2, 9)]),
         ("Annleeton", "Annlee", []),
+        ("order#4711 or #47110", "#4711", [(5, 10)]),
+        ("Tel+49 170 1", "+49 170 1", [(3, 12)]),
+        ("Ann Lee.Regards", "Ann Lee.", [(0, 8)]),
+        ("Jose\u0301s", "José", []),
     ],
 )
 def test_values_are_found_where_no_space_ends_a_word(text: str, value: str, places: list) -> None:

@@ -6,6 +6,7 @@ Nothing of a text is said.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from email import message_from_bytes
 from itertools import islice
 from pathlib import Path
@@ -165,26 +166,60 @@ def file_of_lines(path: Path, options: Asked) -> Input:
 
 
 def chats(path: Path, options: Asked, description: str) -> Input:
-    """Conversations of JSON lines. What else the first of them have is not read."""
-    lines = islice(raw_lines(Shard(Range(path)), options.encoding), SAMPLE)
-    there = keys_of_chats(line.content for line in lines)
+    """Conversations of JSON lines. Of what else they have only what the user names is read."""
+    lines = raw_lines(Shard(Range(path)), options.encoding)
+    of_lines, of_messages = keys_of_chats(line.content for line in lines)
+    shown = list(filter(is_name, of_lines))
     column_by_key = named_columns(options)
     for flag, names in (*column_by_key.items(), ("secrets", options.secrets)):
         for name in [names] if isinstance(names, str) else names:
-            if name not in there:
-                message = f"the first lines have no such key{hint(there, name, is_text=False)}"
+            if name not in of_lines:
+                close = get_close_matches(name, shown, n=1)
+                there = f"did you mean {close[0]}?" if close else f"there are {', '.join(shown)}"
+                message = f"no line has such a key: {there}"
                 raise InputError(message, file=path, key=f"--{flag}", value=name)
-    read = {*KEYS, *(OF + key for key in OF_MESSAGE), *column_by_key.values(), *options.secrets}
+    if "spans" in of_lines:
+        message = "stands beside messages: each message has spans of its own content"
+        raise InputError(message, file=path, key="spans")
+    read = {*KEYS, *column_by_key.values(), *options.secrets}
     read -= column_by_key.keys() - column_by_key.values()  # another key has their part
-    unread = [key for key in there if key not in read and is_name(key)]
+    unread = [key for key in shown if key not in read]
+    unread += [OF + key for key in filter(is_name, of_messages) if key not in OF_MESSAGE]
     named: Mapping[str, Any] = {"encoding": options.encoding, **column_by_key}
     lists = {"secrets": list(options.secrets), "unread": unread}
     spec = MessagesSpec.model_validate({"reader": "messages", "path": str(path), **named, **lists})
     said = description + given(column_by_key) + from_columns(options.secrets)
     if unread:
-        more = "; ".join(hints({*there, *column_by_key}))
+        more = "; ".join(hints({*of_lines, *column_by_key}, "KEY", "messages"))
         said += f"; not read: {column_names(unread, is_text=False)} ({more})"
     return Input(spec, said)
+
+
+def keys_of_chats(lines: Iterable[bytes]) -> tuple[list[str], list[str]]:
+    """Keys of these lines, and those of their messages, each once; other lines have none."""
+    of_lines: dict[str, None] = {}
+    of_messages: dict[str, None] = {}
+    for line in lines:
+        if _has_messages(line):
+            row = orjson.loads(line)
+            of_lines |= dict.fromkeys(row)
+            of_messages |= dict.fromkeys(keys_of_messages(row["messages"]))
+    return list(of_lines), list(of_messages)
+
+
+def keys_of_messages(messages: Any) -> Iterator[str]:
+    """Keys of the messages of one conversation."""
+    if isinstance(messages, list):
+        for message in messages:
+            yield from message if isinstance(message, dict) else ()
+
+
+def _has_messages(line: bytes) -> bool:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False  # the reader says where
+    return isinstance(row, dict) and "messages" in row
 
 
 def table_of_chats(
@@ -196,10 +231,35 @@ def table_of_chats(
     for flag, names in (*column_by_key.items(), ("secrets", options.secrets)):
         for name in [names] if isinstance(names, str) else names:
             _check(first, there, name, f"--{flag}")
-    fields = {"reader": "messages", "path": str(path), "secrets": list(options.secrets)}
+    rows = sample(first, Reading(encoding=options.encoding), ["messages"], SAMPLE)
+    keys = {key: None for (cell,) in rows for key in keys_of_messages(conversation(cell))}
+    unread = [OF + key for key in filter(is_name, keys) if key not in OF_MESSAGE]
+    lists = {"secrets": list(options.secrets), "unread": unread}
+    fields = {"reader": "messages", "path": str(path), **lists, **column_by_key}
+    spec = MessagesSpec.model_validate(fields | {"encoding": options.encoding})
     description = f"{kind(path, first)}, column messages: {TURNS}"
     said = description + given(column_by_key) + from_columns(options.secrets) + splits_of(parts)
-    return Input(MessagesSpec.model_validate(fields | column_by_key), said)
+    read = {*KEYS, *column_by_key.values(), *options.secrets}
+    left = [column for column in there if column not in read]
+    return Input(spec, said + unread_columns(list(there), left, first, {*there, *column_by_key}))
+
+
+def conversation(cell: Any) -> Any:
+    """What a cell holds, which may be JSON; None where it is none."""
+    if not isinstance(cell, str):
+        return cell
+    try:
+        return orjson.loads(cell)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def holds_chats(path: Path, there: Mapping[str, Kind], reading: Reading) -> bool:
+    """Whether a table's column `messages` holds conversations, as lists or as JSON."""
+    if there.get("messages") != "text":
+        return there.get("messages") == "list"
+    ((cell,), *_) = sample(path, reading, ["messages"], 1) or [[None]]
+    return {"role", "content"} <= {*keys_of_messages(conversation(cell))}
 
 
 def named_columns(options: Asked) -> dict[str, str]:
@@ -213,35 +273,13 @@ def from_columns(secrets: Sequence[str]) -> str:
     return f", secrets from {', '.join(secrets)}" if secrets else ""
 
 
-def keys_of_chats(lines: Iterable[bytes]) -> list[str]:
-    """Keys of these lines and of their messages, each once; of other lines none."""
-    found: dict[str, None] = {}
-    for line in lines:
-        if not _has_messages(line):
-            continue
-        row = orjson.loads(line)
-        found |= dict.fromkeys(row)
-        if isinstance(row["messages"], list):
-            inner = [message for message in row["messages"] if isinstance(message, dict)]
-            found |= dict.fromkeys(OF + key for message in inner for key in message)
-    return list(found)
-
-
-def _has_messages(line: bytes) -> bool:
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return False  # the reader says where
-    return isinstance(row, dict) and "messages" in row
-
-
 def table(path: Path, options: Asked) -> Input:
     """A table, with the columns that have the names of keys, and one of texts."""
     parts = pieces(path, Reading(encoding=options.encoding))
     first = parts[0].path
     reading = Reading(delimiter_of(first, options.encoding), encoding=options.encoding)
     there = columns(first, reading)
-    if options.column is None and there.get("messages") == "list":
+    if options.column is None and holds_chats(first, there, reading):
         return table_of_chats(path, options, there, parts)
     text, why = text_column(first, there, reading, options.column)
     column_by_key = {key: key for key in (*OPTIONAL, "spans") if key in there and key != text}
@@ -277,10 +315,10 @@ def unread_columns(
     return f"; not read: {column_names(header, is_text, left)} ({'; '.join(hints(known))})"
 
 
-def hints(known: Collection[str]) -> list[str]:
+def hints(known: Collection[str], word: str = "COLUMN", of: str = "text") -> list[str]:
     """What columns, or keys, could tell beside those that are known."""
-    more = [f"--{key} COLUMN: {tells}" for key, tells in TELLS.items() if key not in known]
-    return [*more, "--secrets COLUMNS: what is secret in the text of its row"]
+    more = [f"--{key} {word}: {tells}" for key, tells in TELLS.items() if key not in known]
+    return [*more, f"--secrets {word}S: what is secret in the {of} beside it"]
 
 
 def given(column_by_key: Mapping[str, str]) -> str:

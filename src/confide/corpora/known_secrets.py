@@ -2,21 +2,23 @@
 
 A value is looked for as it stands in its cell, whatever its case and however accents are encoded
 (Unicode's NFC and NFD), with any white space between its words, and not inside a longer word or
-number (in scripts without spaces between words anywhere). Parts of it, such as a surname alone, are
-not.
+number (in scripts without spaces between words anywhere, and so beside a sign that begins or ends
+the value). Parts of it, such as a surname alone, are not.
 """
 
 import math
 import re
 import unicodedata
 from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, Literal
 
 from confide.corpora.overlaps import as_one, overlapping
 from confide.text.masked import is_masked
-from confide.text.scripts import LETTER, UNSPACED
+from confide.text.scripts import LETTER
 
-UNSPACED_SIGN = re.compile(rf"[{UNSPACED}]")
+GUARDED = re.compile(LETTER)  # a sign beside which no other may stand
 FORMS: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
 LEAST = 3  # characters of a value that is looked for: shorter ones stand anywhere by chance
 
@@ -45,11 +47,18 @@ def pattern_of(value: Any) -> re.Pattern[str] | None:
         return None
     together = r"\s+".join(map(re.escape, words))
     forms = dict.fromkeys(unicodedata.normalize(form, together) for form in FORMS)
+    composed = unicodedata.normalize("NFC", together)
     before, behind = (
-        f"(?{side}{LETTER})" if not UNSPACED_SIGN.match(sign) else ""
-        for side, sign in (("<!", words[0][0]), ("!", words[-1][-1]))
+        f"(?{side}{LETTER})" if GUARDED.match(sign) else ""
+        for side, sign in (("<!", composed[0]), ("!", composed[-1]))
     )
     return re.compile(rf"{before}(?:{'|'.join(forms)}){behind}", re.IGNORECASE)
+
+
+def is_searchable(value: Any) -> bool:
+    """Whether a text says the value of a cell as it is written here, and not a list or a time."""
+    is_other = isinstance(value, bool | datetime)
+    return value is None or (isinstance(value, str | int | float | Decimal | date) and not is_other)
 
 
 def written(value: Any) -> str:

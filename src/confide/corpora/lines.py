@@ -242,7 +242,9 @@ def parsed(line: Line, keys: frozenset[str] = KEYS, body: str = "text") -> Row:
         if key in LISTS:
             continue
         if not isinstance(value, str) and (value is not None or key == body):
-            hint = "" if key == body else f"; `jq -c '.{key} |= tostring'` writes it"
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            writes = f"; `jq -c '(.{key}|numbers) |= tostring' FILE` writes it"
+            hint = writes if is_number and key != body else ""
             raise line.refused(f"expected a string{hint}", key)
     if body not in row:
         raise line.refused("missing", body)
@@ -260,6 +262,8 @@ def check_keys(line: Line, keys: frozenset[str] = KEYS) -> None:
         jsons.check_keys(line.content)
     except jsons.Repeated as error:
         raise line.refused(str(error), error.key if error.key in keys else None) from None
+    except jsons.Nested as error:
+        raise line.refused(str(error)) from None
 
 
 def gold(line: Line, raw_spans: Any, text: str, key: str = "spans") -> tuple[Span, ...]:
@@ -478,7 +482,7 @@ def _placed(
         doc = f"{AUTOMATIC}{number}"
         node = f"l{number}"
     else:
-        if not plan.of_model and WRITTEN_NAME.fullmatch(doc_name):
+        if not plan.of_model and is_written(doc_name):
             raise InputError(
                 f"{doc_name} is how `confide` names texts that a model wrote or has read, and "
                 "certificates must say so: give the file as it was written, other texts "
@@ -493,6 +497,11 @@ def _placed(
     if author is not None:
         node = "a" + author
     return doc, split or _hashed(plan.spec, places.group(node))
+
+
+def is_written(doc_name: Any) -> bool:
+    """Whether a name is that of a text that a model wrote or has read."""
+    return isinstance(doc_name, str) and WRITTEN_NAME.fullmatch(doc_name) is not None
 
 
 def _name(name: str) -> str:

@@ -34,6 +34,7 @@ from confide.types import Record, Span
 
 KEYS = frozenset(("messages", "doc", "author", "domain", "split"))
 OF_MESSAGE = frozenset(("role", "content", "spans"))
+LARGEST = 2**53  # of whole numbers up to which JSON's are exact
 OF = "messages."  # before the key of a message
 ROLE = re.compile(r"[A-Za-z_]{1,32}")
 MEMORY = 1 << 29  # bytes that rendering a conversation may take
@@ -73,8 +74,12 @@ class Names(NamedTuple):
 
 
 def names_of(spec: MessagesSpec) -> Names:
-    """Those that a specification has; columns of a table are found by name."""
-    named = () if is_table(spec) else (("doc", spec.doc), ("author", spec.author))
+    """Those that a specification has; of a table other columns are not read in any case, and those
+    that are read have their names.
+    """
+    if is_table(spec):
+        return Names(unread=frozenset(key for key in spec.unread if key.startswith(OF)))
+    named = (("doc", spec.doc), ("author", spec.author))
     key_by_name = tuple((name, key) for name, key in named if key is not None)
     return Names(key_by_name, frozenset(spec.unread), frozenset(spec.secrets))
 
@@ -91,7 +96,7 @@ def with_names(names: Names, line: Line) -> Line:
     """A line with names of this reader, and without what is not read.
 
     What is no object stays as it is: the reader refuses it. InputError where a name stands there
-    already, or names nobody.
+    already, or is no name, or where what is not read says that a model wrote the text.
     """
     try:
         row = orjson.loads(line.content)
@@ -99,20 +104,42 @@ def with_names(names: Names, line: Line) -> Line:
         return line
     if not isinstance(row, dict):
         return line
+    if jsons.nested(row):
+        raise line.refused(str(jsons.Nested()))
     lines.check_keys(line, KEYS | OF_MESSAGE)  # of a key that stands twice only one is left below
-    found = {name: row.get(key) for name, key in names.key_by_name}
+    if "doc" in names.unread and lines.is_written(row.get("doc")):
+        raise line.refused("is of a text that a model wrote or has read: read it", "doc")
+    found = {name: given(line, row, key) for name, key in names.key_by_name}
     renamed = {key for _, key in names.key_by_name} - names.kept
     row = {key: value for key, value in row.items() if key not in renamed | names.unread}
     for name, value in found.items():
         if name in row:
             raise line.refused(f"another key gives the {name}: add `unread: [{name}]`", name)
-        if isinstance(value, list | dict):
-            raise line.refused(f"expected a text or a number for the {name}", name)
-        row[name] = written(value) or None
+        row[name] = value
     of_message = {key.removeprefix(OF) for key in names.unread if key.startswith(OF)}
     if of_message and isinstance(row.get("messages"), list):
         row["messages"] = [without(message, of_message) for message in row["messages"]]
     return line._replace(content=orjson.dumps(row))
+
+
+def given(line: Line, row: Row, key: str) -> str | None:
+    """A name that a line gives under another key, perhaps as a whole number."""
+    value = known(line, row, key)
+    is_exact = not isinstance(value, float) or (value.is_integer() and abs(value) <= LARGEST)
+    if isinstance(value, bool | list | dict) or not is_exact:
+        message = f"expected a text, null, or a whole number of at most {LARGEST}"
+        raise line.refused(message, jsons.name_of(key))
+    return written(value) or None
+
+
+def known(line: Line, row: Row, key: str) -> Any:
+    """What a line says under a key that the specification names. InputError where it has none: one
+    that is misspelt would be in no line.
+    """
+    if key not in row:
+        hint = f"`jq -c '.{key} //= null' FILE` writes null where there is nothing"
+        raise line.refused(f"missing; {hint}", jsons.name_of(key))
+    return row[key]
 
 
 def without(message: Any, keys: Collection[str]) -> Any:
@@ -196,7 +223,7 @@ def body(
     secrets: keys whose values are marked where a content has them, too.
     """
     lines.check_keys(line, KEYS | OF_MESSAGE | {*secrets})
-    known = {key: row.get(key) for key in secrets}
+    values = {key: known(line, row, key) for key in secrets}
     messages = checked(line, row["messages"])
     numbers = list(messages)
     try:
@@ -210,9 +237,12 @@ def body(
     spans: list[Span] = []
     for (number, message), place in zip(messages.items(), conversation.places, strict=True):
         key = f"messages.{number}.spans"
-        given = lines.gold(line, row["messages"][number].get("spans"), message.content, key)
+        raw = row["messages"][number]
+        if isinstance(raw["content"], list) and len(raw["content"]) > 1 and raw.get("spans"):
+            raise line.refused("count characters of one text, and the content has several", key)
+        gold = lines.gold(line, raw.get("spans"), message.content, key)
         marks = united(
-            [[span.start, span.end, span.label] for span in given], marks_of(message.content, known)
+            [[span.start, span.end, span.label] for span in gold], marks_of(message.content, values)
         )
         spans += shifted(line, [Span(*mark) for mark in marks], place, key)
     return Body(conversation.text, tuple(sorted(spans)), tuple(conversation.answers))

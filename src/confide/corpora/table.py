@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from confide.corpora import lines
-from confide.corpora.known_secrets import Mark, marks_of, united, written
+from confide.corpora.known_secrets import Mark, is_searchable, marks_of, united, written
 from confide.corpora.lines import Form, Line, Shard
 from confide.corpora.table_files import (
     PARQUET,
@@ -122,6 +122,7 @@ def table_lines(
             row = {key: value_of(line, key, column, value) for (key, column), value in cells}
             if secrets:
                 known = dict(zip(secrets, values[len(column_by_key) :], strict=True))
+                check_secrets(line, known)
                 row["spans"] = with_known(row.get("spans"), marks_of(row["text"], known))
             if piece.split is not None:
                 row["split"] = piece.split
@@ -141,6 +142,14 @@ def check_columns(piece: Piece, reading: Reading, column_by_key: Mapping[str, st
         raise InputError(message, file=piece.path, key="split", value=column_by_key["split"])
 
 
+def check_secrets(line: Line, known: Mapping[str, Any]) -> None:
+    """InputError for a value, by column, that no text says as it is."""
+    for column, value in known.items():
+        if not is_searchable(value):
+            message = f"is no text, number or day, but of the type {type(value).__name__}"
+            raise line.refused(f"{message}, which nothing can be searched for", column)
+
+
 def value_of(line: Line, key: str, column: str, value: Any) -> Any:
     """What a cell says, as JSON has it: an empty one says nothing, but for the text."""
     if key == "text":
@@ -157,6 +166,7 @@ def value_of(line: Line, key: str, column: str, value: Any) -> Any:
             raise line.refused("expected train, valid (or validation, dev) or test", column)
         return SPLIT_NAMES[name.lower()]
     if key not in PARSED:
+        check_secrets(line, {column: value})
         return written(value)
     if isinstance(value, str):
         try:
@@ -185,10 +195,14 @@ def as_list(value: Any) -> Any:
 
 
 def pruned(message: Any) -> Any:
-    """A message without fields that say nothing, as those of other rows are in a table."""
+    """A message, or a part of its content, without fields that say nothing, as those of other rows
+    are in a table.
+    """
     if not isinstance(message, dict):
         return message
     fields = {name: value for name, value in message.items() if value is not None}
+    if isinstance(fields.get("content"), list):
+        fields["content"] = [pruned(part) for part in fields["content"]]
     return fields | {"spans": triples(fields["spans"])} if "spans" in fields else fields
 
 

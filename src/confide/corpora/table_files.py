@@ -345,7 +345,7 @@ def _legible(path: Path) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (pyarrow.ArrowException, OSError, ValueError):
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError):
         kind = "Parquet" if path.suffix.lower() == PARQUET else "Arrow, as datasets saves it"
         raise InputError(f"is broken, or no file of {kind}", file=path) from None
 

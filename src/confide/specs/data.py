@@ -98,6 +98,9 @@ class TableSpec(OwnSpec):
     quotes: bool = True  # of CSV: False: a quote is a character like any other
 
 
+OF_LINES = ("messages", "spans", "split", "text")  # keys of a line that say no secret
+
+
 class MessagesSpec(OwnSpec):
     """The user's own conversations: JSONL, or a table with columns of these names (messages of
     role, content and optional spans; optional doc, author, domain, split).
@@ -124,6 +127,15 @@ class MessagesSpec(OwnSpec):
         for key in self.unread:
             if key in read:
                 raise ValueError(f"unread: {key} is read")
+        if "spans" in self.unread:
+            raise ValueError("unread: spans stand in messages, not beside them")
+        named = {"doc": self.doc, "author": self.author}
+        for key in self.secrets:
+            if key in OF_LINES or named.get(key) not in (None, key):
+                raise ValueError(f"secrets: {key} is read as something else")
+        for name in (*self.secrets, self.doc, self.author):
+            if name is not None and name.startswith("messages."):
+                raise ValueError(f"{name}: expected a key of a line, not of its messages")
         return self
 
 
