@@ -1,6 +1,7 @@
 # Deduplication, redaction and tokenization on several nodes: `--set-scatter shares=8` makes eight jobs of each, one per share
 # of the points, and puts their files together. `--set-scatter shadows=8 texts=8 candidates=8` does so with shadow models, with
-# texts that a model writes, and with the numbers that canaries are ranked among. The bytes are those of one job. A share that failed, or whose node is lost, is made again alone.
+# texts that a model writes, and with the numbers that canaries are ranked among. The bytes are those of one job. A share that
+# failed, or whose node is lost, is made again alone.
 #
 # The other data stages read a corpus about as fast as its disk does, and run on one node, on `--set-threads split=8` cores.
 scattergather:

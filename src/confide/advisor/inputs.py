@@ -153,7 +153,7 @@ def file_of_lines(path: Path, options: Asked) -> Input:
     if line is not None and line.content.lstrip().startswith(b"["):
         message = "is a JSON array: expected a JSON object a line, as `jq -c '.[]'` writes them"
         raise InputError(message, file=path, line=line.number)
-    if line is not None and b'"messages"' in line.content and _has_messages(line.content):
+    if line is not None and b'"messages"' in line.content and chat(line.content):
         return chats(path, options, f'JSON lines in {codec} with the key "messages": {TURNS}')
     if options.secrets:
         message = "is for tables and conversations: here `spans` mark secrets"
@@ -171,13 +171,12 @@ def chats(path: Path, options: Asked, description: str) -> Input:
     of_lines, of_messages = keys_of_chats(line.content for line in lines)
     shown = list(filter(is_name, of_lines))
     column_by_key = named_columns(options)
-    for flag, names in (*column_by_key.items(), ("secrets", options.secrets)):
-        for name in [names] if isinstance(names, str) else names:
-            if name not in of_lines:
-                close = get_close_matches(name, shown, n=1)
-                there = f"did you mean {close[0]}?" if close else f"there are {', '.join(shown)}"
-                message = f"no line has such a key: {there}"
-                raise InputError(message, file=path, key=f"--{flag}", value=name)
+    for flag, name in asked_for(options):
+        if name not in of_lines:
+            close = get_close_matches(name, shown, n=1)
+            there = f"did you mean {close[0]}?" if close else f"there are {', '.join(shown)}"
+            message = f"no line has such a key: {there}"
+            raise InputError(message, file=path, key=flag, value=name)
     if "spans" in of_lines:
         message = "stands beside messages: each message has spans of its own content"
         raise InputError(message, file=path, key="spans")
@@ -199,11 +198,9 @@ def keys_of_chats(lines: Iterable[bytes]) -> tuple[list[str], list[str]]:
     """Keys of these lines, and those of their messages, each once; other lines have none."""
     of_lines: dict[str, None] = {}
     of_messages: dict[str, None] = {}
-    for line in lines:
-        if _has_messages(line):
-            row = orjson.loads(line)
-            of_lines |= dict.fromkeys(row)
-            of_messages |= dict.fromkeys(keys_of_messages(row["messages"]))
+    for row in map(chat, lines):
+        of_lines |= dict.fromkeys(row)
+        of_messages |= dict.fromkeys(keys_of_messages(row.get("messages")))
     return list(of_lines), list(of_messages)
 
 
@@ -214,12 +211,18 @@ def keys_of_messages(messages: Any) -> Iterator[str]:
             yield from message if isinstance(message, dict) else ()
 
 
-def _has_messages(line: bytes) -> bool:
+def chat(line: bytes) -> dict[str, Any]:
+    """What a line with messages says; nothing of any other line."""
+    row = loaded(line)
+    return row if isinstance(row, dict) and "messages" in row else {}
+
+
+def loaded(text: bytes | str) -> Any:
+    """What JSON says; None where it is none: the reader says where."""
     try:
-        row = orjson.loads(line)
+        return orjson.loads(text)
     except orjson.JSONDecodeError:
-        return False  # the reader says where
-    return isinstance(row, dict) and "messages" in row
+        return None
 
 
 def table_of_chats(
@@ -228,9 +231,8 @@ def table_of_chats(
     """Conversations of a table, in its column `messages`."""
     first = parts[0].path
     column_by_key = named_columns(options)
-    for flag, names in (*column_by_key.items(), ("secrets", options.secrets)):
-        for name in [names] if isinstance(names, str) else names:
-            _check(first, there, name, f"--{flag}")
+    for flag, name in asked_for(options):
+        _check(first, there, name, flag)
     rows = sample(first, Reading(encoding=options.encoding), ["messages"], SAMPLE)
     keys = {key: None for (cell,) in rows for key in keys_of_messages(conversation(cell))}
     unread = [OF + key for key in filter(is_name, keys) if key not in OF_MESSAGE]
@@ -246,12 +248,7 @@ def table_of_chats(
 
 def conversation(cell: Any) -> Any:
     """What a cell holds, which may be JSON; None where it is none."""
-    if not isinstance(cell, str):
-        return cell
-    try:
-        return orjson.loads(cell)
-    except orjson.JSONDecodeError:
-        return None
+    return loaded(cell) if isinstance(cell, str) else cell
 
 
 def holds_chats(path: Path, there: Mapping[str, Kind], reading: Reading) -> bool:
@@ -266,6 +263,12 @@ def named_columns(options: Asked) -> dict[str, str]:
     """What the user says of documents and authors: columns, or keys of a line."""
     column_by_key = {"doc": options.doc, "author": options.author}
     return {key: column for key, column in column_by_key.items() if column is not None}
+
+
+def asked_for(options: Asked) -> list[tuple[str, str]]:
+    """Flags with the columns, or keys, that the user names behind them, but for that of texts."""
+    named = [(f"--{key}", name) for key, name in named_columns(options).items()]
+    return [*named, *(("--secrets", name) for name in options.secrets)]
 
 
 def from_columns(secrets: Sequence[str]) -> str:
@@ -283,13 +286,11 @@ def table(path: Path, options: Asked) -> Input:
         return table_of_chats(path, options, there, parts)
     text, why = text_column(first, there, reading, options.column)
     column_by_key = {key: key for key in (*OPTIONAL, "spans") if key in there and key != text}
-    for key, column in named_columns(options).items():
-        _check(first, there, column, f"--{key}")
-        column_by_key[key] = column
+    for flag, column in asked_for(options):
+        _check(first, there, column, flag)
+    column_by_key |= named_columns(options)
     if splits := splits_of(parts):
         column_by_key.pop("split", None)
-    for column in options.secrets:
-        _check(first, there, column, "--secrets")
     fields = {"reader": "table", "path": str(path), "text": text, "encoding": options.encoding}
     fields |= {"delimiter": reading.delimiter} | column_by_key
     spec = TableSpec.model_validate(fields | {"secrets": list(options.secrets)})

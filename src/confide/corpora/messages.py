@@ -3,10 +3,10 @@
 The keys of a line are "messages", "doc", "author", "domain" and "split", as the reader `lines` has
 them, and those that the specification calls secret; it may name others for the document and the
 author, and some that are not read. The keys of a message are "role", "content", which may be a list
-of texts, and "spans", the gold spans of its content. A message without a content is left
-out. A conversation is a document. The chat template of a
-pretrained model makes its text, in which spans and the assistants' turns are found again. Without
-one a message is "role: content" on one line of its own.
+of texts, and "spans", the gold spans of its content. A message without a content is left out. A
+conversation is a document. The chat template of a pretrained model makes its text, in which spans
+and the assistants' turns are found again. Without one a message is "role: content" on one line of
+its own.
 """
 
 import importlib
@@ -69,30 +69,41 @@ class Names(NamedTuple):
     """What keys of a line are to be called, and which are not read."""
 
     key_by_name: tuple[tuple[str, str], ...] = ()  # as this reader has it, and as the line has it
-    unread: frozenset[str] = frozenset()
+    unread: frozenset[str] = frozenset()  # keys of a line
+    of_messages: frozenset[str] = frozenset()  # keys of a message that are not read
     kept: frozenset[str] = frozenset()  # keys that stay beside their other name
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Keys of a line that do not stand in what is read."""
+        return self.unread | {key for _, key in self.key_by_name} - self.kept
 
 
 def names_of(spec: MessagesSpec) -> Names:
     """Those that a specification has; of a table other columns are not read in any case, and those
     that are read have their names.
     """
+    of_messages = frozenset(key.removeprefix(OF) for key in spec.unread if key.startswith(OF))
     if is_table(spec):
-        return Names(unread=frozenset(key for key in spec.unread if key.startswith(OF)))
-    named = (("doc", spec.doc), ("author", spec.author))
-    key_by_name = tuple((name, key) for name, key in named if key is not None)
-    return Names(key_by_name, frozenset(spec.unread), frozenset(spec.secrets))
+        return Names(of_messages=of_messages)
+    return Names(
+        tuple(spec.key_by_name.items()),
+        unread=frozenset(spec.unread),
+        of_messages=of_messages,
+        kept=frozenset(spec.secrets),
+    )
 
 
 def known_rows(
     names: Names, rows: Callable[[Shard], Iterator[Line]], shard: Shard
 ) -> Iterator[Line]:
     """The lines of a shard with the keys that are known here."""
+    left_out = names.left_out
     for line in rows(shard):
-        yield with_names(names, line)
+        yield with_names(names, left_out, line)
 
 
-def with_names(names: Names, line: Line) -> Line:
+def with_names(names: Names, left_out: Collection[str], line: Line) -> Line:
     """A line with names of this reader, and without what is not read.
 
     What is no object stays as it is: the reader refuses it. InputError where a name stands there
@@ -110,15 +121,13 @@ def with_names(names: Names, line: Line) -> Line:
     if "doc" in names.unread and lines.is_written(row.get("doc")):
         raise line.refused("is of a text that a model wrote or has read: read it", "doc")
     found = {name: given(line, row, key) for name, key in names.key_by_name}
-    renamed = {key for _, key in names.key_by_name} - names.kept
-    row = {key: value for key, value in row.items() if key not in renamed | names.unread}
+    row = without(row, left_out)
     for name, value in found.items():
         if name in row:
             raise line.refused(f"another key gives the {name}: add `unread: [{name}]`", name)
         row[name] = value
-    of_message = {key.removeprefix(OF) for key in names.unread if key.startswith(OF)}
-    if of_message and isinstance(row.get("messages"), list):
-        row["messages"] = [without(message, of_message) for message in row["messages"]]
+    if names.of_messages and isinstance(row.get("messages"), list):
+        row["messages"] = [without(message, names.of_messages) for message in row["messages"]]
     return line._replace(content=orjson.dumps(row))
 
 
@@ -142,11 +151,11 @@ def known(line: Line, row: Row, key: str) -> Any:
     return row[key]
 
 
-def without(message: Any, keys: Collection[str]) -> Any:
-    """A message without these keys; what is none stays as it is."""
-    if not isinstance(message, dict):
-        return message
-    return {key: value for key, value in message.items() if key not in keys}
+def without(row: Any, keys: Collection[str]) -> Any:
+    """A line or a message without these keys; what is none stays as it is."""
+    if not isinstance(row, dict):
+        return row
+    return {key: value for key, value in row.items() if key not in keys}
 
 
 def is_table(spec: MessagesSpec) -> bool:
@@ -162,9 +171,7 @@ def of_table(spec: MessagesSpec, form: Form) -> Form:
     there = columns(next(iter(found)), reading)
     column_by_key = {key: key for key in KEYS if key in there or key == "messages"}
     column_by_key |= {key: key for key in spec.secrets}
-    for key, column in (("doc", spec.doc), ("author", spec.author)):
-        if column is not None:
-            column_by_key[key] = column
+    column_by_key |= spec.key_by_name
     return form._replace(
         rows=partial(table_lines, column_by_key, (), reading, found),
         shards=shards_of(found, reading),

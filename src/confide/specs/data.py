@@ -120,21 +120,26 @@ class MessagesSpec(OwnSpec):
     # template makes a text of a conversation. None: a message is "role: content", one after another
     template: str | None = None
 
+    @property
+    def key_by_name(self) -> dict[str, str]:
+        """The keys that name documents and authors in place of "doc" and "author"."""
+        named = {"doc": self.doc, "author": self.author}
+        return {name: key for name, key in named.items() if key is not None}
+
     @model_validator(mode="after")
     def _unread_is_nothing_else(self) -> Self:
         of_message = {f"messages.{key}" for key in ("role", "content", "spans")}
-        read = {*self.secrets, self.doc, self.author, "messages", *of_message}
+        read = {*self.secrets, *self.key_by_name.values(), "messages", *of_message}
         for key in self.unread:
             if key in read:
                 raise ValueError(f"unread: {key} is read")
         if "spans" in self.unread:
             raise ValueError("unread: spans stand in messages, not beside them")
-        named = {"doc": self.doc, "author": self.author}
         for key in self.secrets:
-            if key in OF_LINES or named.get(key) not in (None, key):
+            if key in OF_LINES or self.key_by_name.get(key, key) != key:
                 raise ValueError(f"secrets: {key} is read as something else")
-        for name in (*self.secrets, self.doc, self.author):
-            if name is not None and name.startswith("messages."):
+        for name in (*self.secrets, *self.key_by_name.values()):
+            if name.startswith("messages."):
                 raise ValueError(f"{name}: expected a key of a line, not of its messages")
         return self
 

@@ -54,7 +54,7 @@ def text_audit(
         audits,
     )
     of = {"attack": "text_audit", "run": spec.run, "texts_sha256": sha256(texts)}
-    write_json(output, of | {"weights": sha256(model)} | metrics)
+    write_json(output, of | {"weights": target.weights} | metrics)
 
 
 def asked_for(
