@@ -151,7 +151,9 @@ def attack_marks(wildcards):
 
 def count_files(wildcards):
     """What several jobs have counted for this attack, where there is more than one."""
-    count = jobs.candidate_shares(PARAMS, RUNS[wildcards.run], wildcards.attack, CANDIDATE_SHARES)
+    count = jobs.candidate_shares(
+        PARAMS, RUNS[wildcards.run], wildcards.attack, CANDIDATE_SHARES
+    )
     folder = f"models/{wildcards.run}/{wildcards.attack}"
     numbers = range(1, count + 1) if count > 1 else []
     return [f"{folder}/{number}-of-{count}.json" for number in numbers]
