@@ -8,6 +8,7 @@ call it by name.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -25,6 +26,7 @@ from confide.models.batches import Batch
 from confide.models.recurrence import LSTMLayer
 from confide.runtime.memory import Budget, keep_pages
 from confide.specs import GPT2Spec, LSTMSpec, ModelSpec
+from confide.types import Partition, View
 
 BOUND = 1.0
 SIGMA = 1.0
@@ -60,6 +62,19 @@ def batch_of(case: Case) -> Batch:
         2, case.vocab, (case.batch, case.length), generator=torch.Generator().manual_seed(0)
     )
     return Batch(ids, ids.roll(-1, 1))
+
+
+def texts_of(points: int, vocab: int, owner: np.ndarray) -> Partition:
+    """Training points of 20 to 60 random tokens, none of them private; owner (points,)."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(20, 61, points)
+    starts = np.concatenate([[0], lengths.cumsum()])
+    view = View(
+        rng.integers(2, vocab, starts[-1]).astype(np.int32), starts, np.zeros(starts[-1], bool)
+    )
+    none = np.full(points, -1, np.int32)
+    no = np.zeros(points, bool)
+    return Partition(view, view, view.private, no, no, no.astype(np.uint8), none, owner)
 
 
 def adam(model: nn.Module) -> torch.optim.Optimizer:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
+from contenders import texts_of
 from machine import machine
 from runner import Apart, arguments_of, compared, interleaved, shown
 
@@ -24,23 +25,11 @@ from confide.runtime.memory import keep_pages
 from confide.runtime.parallel import joined
 from confide.specs import LSTMSpec, PrivacySpec, RecipeSpec, TrainSpec
 from confide.train.job import Job
-from confide.types import Partition, Step, View
+from confide.types import Step
 
 CASES = {"8k": 8_000, "50k": 50_257}  # words
 MODEL = LSTMSpec(kind="lstm")
 POINTS = 4000
-
-
-def corpus(vocab: int) -> Partition:
-    rng = np.random.default_rng(0)
-    lengths = rng.integers(20, 61, POINTS)
-    starts = np.concatenate([[0], lengths.cumsum()])
-    view = View(
-        rng.integers(2, vocab, starts[-1]).astype(np.int32), starts, np.zeros(starts[-1], bool)
-    )
-    none = np.full(POINTS, -1, dtype=np.int32)
-    no = np.zeros(POINTS, bool)
-    return Partition(view, view, view.private, no, no, no.astype(np.uint8), none, none)
 
 
 def work(
@@ -78,7 +67,7 @@ def work(
     model = build(MODEL, vocab, 1).train()
     job = Job(
         spec,
-        corpus(vocab),
+        texts_of(POINTS, vocab, owner=np.full(POINTS, -1, np.int32)),
         model,
         noise_multiplier=1.0,
         updates=dict.fromkeys((False, True), 1_000_000),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from contenders import texts_of
 from machine import machine
 from runner import arguments_of, compared, interleaved, shown
 
@@ -22,7 +23,7 @@ from confide.runtime.memory import keep_pages
 from confide.specs import GPT2Spec, LSTMSpec, ModelSpec, PrivacySpec, RecipeSpec, TrainSpec
 from confide.train.job import Job
 from confide.train.regularisers import regulariser_of
-from confide.types import Partition, RegulariserName, Step, View
+from confide.types import RegulariserName, Step
 
 AUTHORS = 20
 POINTS = 4000
@@ -49,20 +50,6 @@ CASES = {
 }
 
 
-def corpus(case: Case) -> Partition:
-    rng = np.random.default_rng(0)
-    lengths = rng.integers(20, 61, POINTS)
-    starts = np.concatenate([[0], lengths.cumsum()])
-    view = View(
-        rng.integers(2, case.vocab, starts[-1]).astype(np.int32), starts, np.zeros(starts[-1], bool)
-    )
-    owner = np.arange(POINTS, dtype=np.int32) % AUTHORS
-    no = np.zeros(POINTS, bool)
-    return Partition(
-        view, view, view.private, no, no, no.astype(np.uint8), np.full(POINTS, -1, np.int32), owner
-    )
-
-
 def round_of(case: Case, method: str, device: str) -> Callable[[], None]:
     """A job of which every call makes some updates."""
     keep_pages()
@@ -85,7 +72,7 @@ def round_of(case: Case, method: str, device: str) -> Callable[[], None]:
     )
     torch.manual_seed(0)
     model = build(case.model, case.vocab, 1)
-    data = corpus(case)
+    data = texts_of(POINTS, case.vocab, owner=np.arange(POINTS, dtype=np.int32) % AUTHORS)
     kind = METHODS[method]
     regulariser = regulariser_of({kind}, spec, data, model.head.weight.shape[1], device)
     noisy = method == "dpsgd"

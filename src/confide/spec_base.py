@@ -11,6 +11,16 @@ Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=0)]
 Natural = Annotated[int, Field(ge=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # of what needs no secrecy: what libraries take
+T = TypeVar("T")
+
+
+def asks_for_nothing(value: Any) -> bool:
+    """Whether a value is off; 0.0 asks for something."""
+    return value is None or value is False
+
+
+# A field that is written only where it asks for something: digests of settings stay what they were.
+IfAsked = Annotated[T, Field(exclude_if=asks_for_nothing)]
 
 
 class Spec(BaseModel):

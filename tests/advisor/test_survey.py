@@ -11,7 +11,7 @@ import pytest
 from confide.advisor.choices import doubtful, policies, presets
 from confide.advisor.survey import UNITS, corpus_of, masked_words, points_of, presets_of
 from confide.commands.example import example, lines
-from confide.corpora.lines import read
+from confide.corpora import read_own as read
 from confide.policies import policy, redacted_text
 from confide.specs import LinesSpec
 from confide.stages.split import pieces

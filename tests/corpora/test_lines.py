@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from confide.corpora import READERS
-from confide.corpora.lines import Places, Plan, Shard, form_of, objects, read
+from confide.corpora import read_own as read
+from confide.corpora.lines import Places, Plan, Shard, form_of, objects
 from confide.corpora.lines import _names as lines_of
 from confide.corpora.lines import records as records_of
 from confide.errors import InputError

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 from confide.config.params import validated
-from confide.corpora.messages import read, template_of
+from confide.corpora import read_own as read
+from confide.corpora.messages import template_of
 from confide.errors import InputError
 from confide.files.io import read_jsonl
 from confide.specs import MessagesSpec, SplitSpec

@@ -28,8 +28,6 @@ from confide.dp.accounting.price import (
 )
 from tests import releases
 
-OPACUS_013 = (*(1 + x / 10 for x in range(1, 100)), *range(12, 64))
-
 
 def noisy(rate, sigma, count, view="redacted", pool="private"):
     return [releases.noised(rate=rate, sigma=sigma, count=count, view=view, pool=pool)]
@@ -51,22 +49,7 @@ def rdp_sigma(target, delta, rate, count):
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("printed", "rate", "sigma", "steps"),
-    [
-        (4.89, 1 / 9994, 0.5, 100 * 9994),  # S-DP paper, DPSGD on WikiText
-        (132.73, 1 / 9994, 0.25, 50 * 9994),
-        (4.91, 1 / 9994, 0.5, round(2.75 * 37 * 9994)),  # S-DPSGD, 2.75 private updates a batch
-        (2.51, 1 / 10010, 0.6, 100 * 10010),  # CustomerSim
-        (2.74, 1 / 3337, 0.7, round(3.06 * 50 * 3337)),
-    ],
-)
-def test_selective_dp_paper_by_the_classic_conversion(printed, rate, sigma, steps):
-    curve = rdp_curve((Mechanism(rate, sigma, steps),), "classic", OPACUS_013)
-    assert solve(Bound(curve), 8e-5) == pytest.approx(printed, abs=0.005)
-
-
-def test_improved_conversion_of_the_same_run():
+def test_improved_conversion_of_a_run_of_the_selective_dp_paper():
     assert epsilon(
         noisy(1 / 9994, 0.5, round(2.75 * 37 * 9994)), 8e-5, "add_or_remove", "rdp"
     ) == pytest.approx(4.10, abs=0.01)

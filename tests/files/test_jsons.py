@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from confide.cli import main
-from confide.corpora.lines import read
+from confide.corpora import read_own as read
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files import jsons

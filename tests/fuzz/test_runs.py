@@ -9,8 +9,9 @@ import pytest
 from hostile_corpora import SECRET
 
 from confide.corpora import dialog_files, mail_text, speeches
-from confide.policies import masks, merged_masks, redacted_text, utterances
+from confide.policies import merged_masks, redacted_text, utterances
 from confide.policies.keyword import finder
+from confide.policies.spans import masks
 from confide.runtime.limits import limited
 from confide.scan import markup
 from confide.scan.search import Searcher

@@ -6,7 +6,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide.policies import masks, merge, merged_masks, redacted_text, union
+from confide.policies.spans import masks, merge, merged_masks, redacted_text, union
 from confide.types import MASK, Span
 
 ranges = st.lists(

@@ -151,8 +151,7 @@ def test_closure_holds_all_that_an_import_really_loads():
 
 def test_of_a_package_that_hands_on_names_the_modules_of_these_count(root):
     names = {
-        "hub/__init__.py": '"""All."""\nfrom pack.hub.one import a\nfrom .two import b\n'
-        '__all__ = ["a", "b"]\n',
+        "hub/__init__.py": '"""All."""\nfrom pack.hub.one import a\nfrom .two import b\n',
         "hub/one.py": "a = 1\n",
         "hub/two.py": "b = 2\n",
         "top.py": "from pack.hub import a\n",

@@ -351,20 +351,18 @@ def test_redaction_protects_where_nothing_is_missed(base, results):
     assert crt.perfect(of(base, one_seed(results)), "redacted").word == ONE_SEED
 
 
-@pytest.mark.parametrize("group", ["", "group_"])
-def test_membership_finds_what_is_missed(base, results, group):
+def test_membership_finds_what_is_missed(base, results):
     """The opposite of guessing: an attack that surely finds members, in a model that leaks them."""
-    assert crt.vulnerable(base, "", "redacted", group).word == HOLDS
-    assert crt.vulnerable(base, "", "crt", group).word == FAILS
-    little = {f"{group}auc": 0.64, f"{group}auc_low": 0.49}
+    assert crt.vulnerable(base, "", "redacted").word == HOLDS
+    assert crt.vulnerable(base, "", "crt").word == FAILS
     most = [r for r in results if r.run.gamma == 0.5]
     rest = [r for r in results if r.run.gamma < 0.5]
-    unsure = [*rest, *attacked(most, "redacted", "membership", **little)]
-    assert crt.vulnerable(of(base, unsure), "", "redacted", group).word == OPEN
-    form = attacked(results, "redacted", "membership", **{f"{group}blind_ngram_auc": 0.99})
-    assert crt.vulnerable(of(base, form), "", "redacted", group).word != HOLDS
+    unsure = [*rest, *attacked(most, "redacted", "membership", auc=0.64, auc_low=0.49)]
+    assert crt.vulnerable(of(base, unsure), "", "redacted").word == OPEN
+    form = attacked(results, "redacted", "membership", blind_ngram_auc=0.99)
+    assert crt.vulnerable(of(base, form), "", "redacted").word != HOLDS
     perfect = [r for r in results if r.run.name != "redacted" or r.run.gamma == 0]
-    assert crt.vulnerable(of(base, perfect), "", "redacted", group).word == APART
+    assert crt.vulnerable(of(base, perfect), "", "redacted").word == APART
 
 
 def test_groups_are_found_more_easily_than_single_secrets(base, results):

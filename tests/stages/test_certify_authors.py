@@ -12,7 +12,7 @@ from certified import ASKED, DELTA, METHODS, append, certificate, ledger_of, num
 
 from confide.certify.gate import cases
 from confide.commands.verify import verify
-from confide.corpora.lines import read
+from confide.corpora import read_own as read
 from confide.dp.accounting.audit_bounds import SHARES
 from confide.dp.accounting.price import MEANINGLESS, epsilon, group, price
 from confide.dp.ledger import Ledger

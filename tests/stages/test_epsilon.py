@@ -96,10 +96,10 @@ def test_a_record_that_is_in_some_of_the_known_batches_is_in_one_more_than_on_av
 @pytest.mark.parametrize(
     ("printed", "rate", "sigma", "steps"),
     [
-        (4.89, 1 / 9994, 0.5, 100 * 9994),
+        (4.89, 1 / 9994, 0.5, 100 * 9994),  # DPSGD on WikiText
         (132.73, 1 / 9994, 0.25, 50 * 9994),
-        (4.91, 1 / 9994, 0.5, round(2.75 * 37 * 9994)),
-        (2.51, 1 / 10010, 0.6, 100 * 10010),
+        (4.91, 1 / 9994, 0.5, round(2.75 * 37 * 9994)),  # S-DPSGD, 2.75 private updates a batch
+        (2.51, 1 / 10010, 0.6, 100 * 10010),  # CustomerSim
         (2.74, 1 / 3337, 0.7, round(3.06 * 50 * 3337)),
     ],
 )

@@ -6,7 +6,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from confide.corpora.lines import read
+from confide.corpora import read_own as read
 from confide.errors import InputError
 from confide.models import pretrained
 from confide.output import escaping

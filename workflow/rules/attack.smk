@@ -71,7 +71,7 @@ rule shadows:
     input:
         unpack(shadow_base),
         points="data/work/{dataset}/points.jsonl",
-        tokenizer=lambda w: f"data/tokenizers/{DATASETS[w.dataset].tokenizer}.json",
+        tokenizer=lambda w: tokenizer_of(w.dataset),
     output:
         "data/work/{dataset}/shadows-{shadows}.safetensors",
     log:

@@ -228,11 +228,15 @@ def files_of(corpus):
     return None if path is None else state_of(Path(path))
 
 
+def points_of(corpus):
+    """Points of a corpus that is no dataset's: public or held-out text, which something is made of."""
+    return f"data/work/{jobs.source_name(corpus, jobs.POINT, 0)}/points.jsonl"
+
+
 def tokenizer_files(spec):
     """Public text that a tokenizer is trained on, or the archive of a published one."""
     if spec.corpus is not None:
-        source = jobs.source_name(spec.corpus, jobs.POINT, 0)
-        return {"points": f"data/work/{source}/points.jsonl"}
+        return {"points": points_of(spec.corpus)}
     if spec.is_archive:
         return {"archive": "data/raw/gpt2-bpe.jsonl"}
     return packaged(spec.source)
@@ -274,19 +278,13 @@ def pipeline_texts(spec):
     """Public text that a spaCy pipeline is trained on."""
     files = {"treebank": f"data/raw/{spec.treebank}.jsonl"} if spec.treebank else {}
     if spec.entities is not None:
-        source = jobs.source_name(spec.entities, jobs.POINT, 0)
-        files["points"] = f"data/work/{source}/points.jsonl"
+        files["points"] = points_of(spec.entities)
     return files
-
-
-def domain_texts(spec):
-    """Public or held-out text that a policy of domains is fitted to."""
-    return f"data/work/{jobs.source_name(spec.corpus, jobs.POINT, 0)}/points.jsonl"
 
 
 def word_files(spec):
     """Public text that familiar words are listed from, and the archive of everyday ones."""
-    files = {"points": domain_texts(spec)}
+    files = {"points": points_of(spec.corpus)}
     return files | {"archive": raw_file(spec)} if spec.archive else files
 
 
@@ -374,9 +372,12 @@ def neighbours_file(wildcards):
     return f"data/work/{RUNS[wildcards.run].partition}/neighbours.json"
 
 
+def tokenizer_of(dataset):
+    return f"data/tokenizers/{DATASETS[dataset].tokenizer}.json"
+
+
 def tokenizer_file(wildcards):
-    dataset = DATASETS[RUNS[wildcards.run].row.dataset]
-    return f"data/tokenizers/{dataset.tokenizer}.json"
+    return tokenizer_of(RUNS[wildcards.run].row.dataset)
 
 
 def start_files(wildcards):

@@ -207,7 +207,7 @@ rule partition:
         points="data/work/{dataset}/points.jsonl",
         copies="data/work/{dataset}/copies.jsonl",
         spans="data/work/{dataset}/g{gamma}/spans.jsonl",
-        tokenizer=lambda w: f"data/tokenizers/{DATASETS[w.dataset].tokenizer}.json",
+        tokenizer=lambda w: tokenizer_of(w.dataset),
     output:
         original="data/work/{dataset}/g{gamma}-{dedup}/original.safetensors",
         redacted="data/work/{dataset}/g{gamma}-{dedup}/redacted.safetensors",
@@ -237,7 +237,7 @@ rule neighbours:
         unpack(review_files),
         points="data/work/{dataset}/points.jsonl",
         pipelines=pipeline_files,
-        tokenizer=lambda w: f"data/tokenizers/{DATASETS[w.dataset].tokenizer}.json",
+        tokenizer=lambda w: tokenizer_of(w.dataset),
     output:
         "data/work/{dataset}/g{gamma}-{dedup}/neighbours.json",
     log:

@@ -27,7 +27,7 @@ rule pipeline:
 # Keywords (json) or a classifier (safetensors) of the domains of a public or held-out corpus.
 rule domain_policy:
     input:
-        points=lambda w: domain_texts(PARAMS.domain_policies[w.fitted]),
+        points=lambda w: points_of(PARAMS.domain_policies[w.fitted].corpus),
     output:
         fitted="data/work/domain_policies/{fitted}.{form}",
         scores="data/work/domain_policies/{fitted}.{form}.scores",

@@ -16,9 +16,9 @@ from confide.dp.accounting.bounds import each_of
 from confide.dp.accounting.stratified import Stratum, total, total_upper
 from confide.errors import InputError
 from confide.files.jsons import JsonObject
+from confide.specs.files import ANY
 
 RATES = ("gamma", "delta2", "gamma_literal", "doubled_literal")
-ANY = "any label"  # not the name of one: all of them together
 BOUNDS_OF_A_RATE = 2  # on what leaves a trace, and on what the policy finds in vain
 BY_HAND = (
     "what the policy misses is what a person marked in texts drawn by lot, each text once "

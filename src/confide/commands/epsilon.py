@@ -8,13 +8,13 @@ from functools import partial
 from confide.certify.confidentiality import bayesian_at
 from confide.dp.accounting import price as accounting
 from confide.dp.accounting.banded import error_of_sums, inverse_root
-from confide.dp.accounting.calibration import calibrate, check_ranges
+from confide.dp.accounting.calibration import calibrate, check_ranges, updates
 from confide.dp.accounting.curves import Relation
 from confide.errors import InputError
 from confide.output.escaping import say
 from confide.output.rounding import ceiling, rounded_up
 from confide.specs.training import LEAST_NOISE, MOST_NOISE
-from confide.types import UNNAMED, Correlation, Release, Step
+from confide.types import UNNAMED, Correlation, Release
 
 Row = tuple[str, ...]
 MOST_STEPS = 10**12
@@ -92,11 +92,7 @@ def epsilon(
         lines.append(
             f"priced as {count} steps at sample_rate {rate:.5g}, noise_multiplier {each:.5g}"
         )
-    releases = [
-        replace(
-            updates(noise_multiplier=each, sample_rate=rate, steps=count), correlation=correlation
-        )
-    ]
+    releases = [updates(each, sample_rate=rate, steps=count, correlation=correlation)]
     if correlation is not None:
         lines.append(
             f"noise correlated over {bands} steps, {correlation.separation} groups in turns"
@@ -139,17 +135,6 @@ def in_sums(release: Release, sample_rate: float, delta: float, relation: Relati
     return f"noise in sums of updates: {ratio:.3g} times that of independent noise, same epsilon"
 
 
-def updates(*, noise_multiplier: float, sample_rate: float, steps: int) -> Release:
-    """Noised updates, as a ledger has them."""
-    return Release(
-        step=Step(view="redacted", pool="private", noisy=True),
-        sample_rate=sample_rate,
-        noise_multiplier=noise_multiplier,
-        max_grad_norm=1.0,
-        count=steps,
-    )
-
-
 def priced(
     *, noise_multiplier: float, sample_rate: float, steps: int, delta: float, relation: str
 ) -> float:
@@ -158,7 +143,7 @@ def priced(
     check(
         noise_multiplier, steps=steps, gamma=None, delta2=None, group=None, releases_per_step=None
     )
-    ran = updates(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps)
+    ran = updates(noise_multiplier, sample_rate=sample_rate, steps=steps)
     return agreed([ran], delta, base)["pld"]
 
 

@@ -20,13 +20,14 @@ from confide.errors import InputError
 from confide.output.escaping import say
 from confide.output.rounding import percent_up
 from confide.provenance.terms import findings_by, terms
-from confide.reviews.draw import ANY, OTHER, Drawn, draw_sample
+from confide.reviews.draw import OTHER, Drawn, draw_sample
 from confide.reviews.marks import VERSION, Marks, Review, load, sample_of, save
 from confide.reviews.server import serve
 from confide.reviews.session import Session
 from confide.reviews.tally import counts_of
 from confide.reviews.terminal import review as in_terminal
 from confide.specs import NeighboursSpec
+from confide.specs.files import ANY
 
 CONFIDENCE: float = NeighboursSpec.model_fields["confidence"].default
 FOLDER = Path("data/own/reviews")

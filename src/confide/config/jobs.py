@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal
 
 from confide.attacks.exposure.blocks import block_count
 from confide.config.kept import kept
@@ -50,10 +49,8 @@ from confide.specs import (
     WordCanarySpec,
     WorthJobSpec,
 )
-from confide.specs.data import DIALOGUES
+from confide.specs.data import DIALOGUES, Point
 from confide.text.canary_templates import DIGITS
-
-Point = Literal["turn", "dialogue", "sentence", "window"]  # what a corpus is cut into
 
 TOKEN_SLOT = "{token}"  # of an audit's template
 POINT: Point = DatasetSpec.model_fields["point"].default  # of a corpus that only a tokenizer reads

@@ -274,7 +274,7 @@ def gold(line: Line, raw_spans: Any, text: str, key: str = "spans") -> tuple[Spa
     """
     if raw_spans is None:
         return ()
-    if not isinstance(raw_spans, list) or not all(map(_is_span, raw_spans)):
+    if not isinstance(raw_spans, list) or not all(map(is_span, raw_spans)):
         raise line.refused("expected a list of [start, end, label]", key)
     length = len(text)
     for start, end, _ in raw_spans:
@@ -294,7 +294,7 @@ def gold(line: Line, raw_spans: Any, text: str, key: str = "spans") -> tuple[Spa
     return spans
 
 
-def _is_span(span: Any) -> bool:
+def is_span(span: Any) -> bool:
     """Whether it is [start, end, label], of two integers and a string that is not empty."""
     return isinstance(span, list) and [*map(type, span)] == [int, int, str] and span[2] != ""
 
@@ -730,11 +730,11 @@ def _whole(form: Form, line: Line) -> tuple[Row, Body]:
     return row, form.body(line, row)
 
 
-def read(spec: OwnSpec, raw: Path | None = None, form: Form | None = None) -> Iterator[Record]:
-    """All records; `raw` is not used: the spec names the file. InputError if there are none."""
+def read(spec: OwnSpec, form: Form) -> Iterator[Record]:
+    """All records. InputError if there are none."""
     empty = True
     of_model = is_synthetic(Path(spec.path))
-    plan = Plan(spec, Places(), form=form or form_of(spec), of_model=of_model)
+    plan = Plan(spec, Places(), form=form, of_model=of_model)
     for record in records(plan, Shard(Range(Path(spec.path)))):
         empty = False
         yield record

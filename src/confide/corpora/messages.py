@@ -30,7 +30,7 @@ from confide.provenance.artefacts import place_of
 from confide.runtime.limits import limited, little_memory
 from confide.specs import MessagesSpec
 from confide.text.chat_template import ChatTemplate, Conversation, Message, Placed, Refused
-from confide.types import Record, Span
+from confide.types import Span
 
 KEYS = frozenset(("messages", "doc", "author", "domain", "split"))
 OF_MESSAGE = frozenset(("role", "content", "spans"))
@@ -38,14 +38,6 @@ LARGEST = 2**53  # of whole numbers up to which JSON's are exact
 OF = "messages."  # before the key of a message
 ROLE = re.compile(r"[A-Za-z_]{1,32}")
 MEMORY = 1 << 29  # bytes that rendering a conversation may take
-
-
-def read(spec: MessagesSpec, raw: Path | None = None) -> Iterator[Record]:
-    """All conversations; `raw` is not used: the spec names the file. InputError if there is none.
-
-    Errors: InputError names file, line and key, never the text.
-    """
-    yield from lines.read(spec, raw, form_of(spec))
 
 
 def form_of(spec: MessagesSpec) -> Form:
@@ -248,9 +240,7 @@ def body(
         if isinstance(raw["content"], list) and len(raw["content"]) > 1 and raw.get("spans"):
             raise line.refused("count characters of one text, and the content has several", key)
         gold = lines.gold(line, raw.get("spans"), message.content, key)
-        marks = united(
-            [[span.start, span.end, span.label] for span in gold], marks_of(message.content, values)
-        )
+        marks = united([list(span[:3]) for span in gold], marks_of(message.content, values))
         spans += shifted(line, [Span(*mark) for mark in marks], place, key)
     return Body(conversation.text, tuple(sorted(spans)), tuple(conversation.answers))
 

@@ -31,7 +31,6 @@ from confide.files import jsons
 from confide.files import shards as files_in_shards
 from confide.files.io import Range
 from confide.specs import TableSpec
-from confide.types import Record
 
 OPTIONAL = ("doc", "author", "domain", "split")  # keys whose values are names
 PARSED = ("spans", "messages")  # keys whose values are lists, or JSON
@@ -40,14 +39,6 @@ KINDS = {
     **dict.fromkeys(OPTIONAL, ("text", "number", "nothing")),
     **dict.fromkeys(PARSED, ("text", "list", "nothing")),
 }
-
-
-def read(spec: TableSpec, raw: Path | None = None) -> Iterator[Record]:
-    """All rows; `raw` is not used: the spec names the file. InputError if there are none.
-
-    Errors: InputError names file, line (or number of the row) and column, never the text.
-    """
-    yield from lines.read(spec, raw, form_of(spec))
 
 
 def form_of(spec: TableSpec) -> Form:
@@ -183,9 +174,7 @@ def with_known(spans: Any, known: list[Mark]) -> Any:
     """
     if spans is None:
         return known
-    is_whole = isinstance(spans, list) and all(
-        isinstance(span, list) and [*map(type, span)] == [int, int, str] for span in spans
-    )
+    is_whole = isinstance(spans, list) and all(map(lines.is_span, spans))
     return united(spans, known) if is_whole else spans
 
 

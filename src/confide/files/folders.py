@@ -1,6 +1,5 @@
 """What lies below a folder, links followed."""
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -54,17 +53,3 @@ def visible(folder: Path) -> Iterator[Path]:
             folders[:] = [name for name in folders if not name.startswith(".")]
             paths = (Path(here, name) for name in names if not name.startswith("."))
             yield from filter(Path.is_file, paths)
-
-
-def state_of(place: Path) -> str | None:
-    """SHA-256 over the names, sizes and dates of all files at a path; None where nothing is.
-
-    A folder's own date stays where a file in it is changed, so that nothing would be made again.
-    """
-    if not place.exists():
-        return None
-    total = hashlib.sha256()
-    for path, known in found_below(place):
-        named = os.fsencode(os.path.relpath(path, place))
-        total.update(b"%s\0%d\0%d\n" % (named, known.st_size, known.st_mtime_ns))
-    return total.hexdigest()

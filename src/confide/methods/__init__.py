@@ -14,7 +14,6 @@ from confide.methods.adversarial import AdversarialOptions, adversarial
 from confide.methods.atdp import ATDPOptions, atdp
 from confide.methods.behind_cover import behind_cover
 from confide.methods.crt import crt
-from confide.methods.domain_only import domain_only
 from confide.methods.dpsgd import dpsgd
 from confide.methods.jft import jft
 from confide.methods.nonprivate import nonprivate
@@ -69,7 +68,8 @@ METHODS: dict[str, Method] = {
     "jft": Method(jft),
     "schedule": Method(schedule, ScheduleOptions),
     "behind_cover": Method(behind_cover, needs_cover=True),
-    "domain_only": Method(domain_only, needs_domains=True),
+    # Kabra and Elenberg 2023, section 5.2: nothing of other domains is read
+    "domain_only": Method(nonprivate, needs_domains=True),
     "triplet": Method(triplet, TripletOptions),
     "adversarial": Method(adversarial, AdversarialOptions),
     "atdp": Method(atdp, ATDPOptions),

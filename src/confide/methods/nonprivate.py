@@ -7,6 +7,6 @@ from confide.types import Step
 
 
 def nonprivate(plan: Plan) -> Iterator[list[Step]]:
-    """Every epoch: exact updates on all points, original view."""
+    """Every epoch: exact updates on all points (of the row's domains, if it names some)."""
     for _ in range(plan.epochs):
         yield plan.exact("original", "all")

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from confide.files.folders import found_below, state_of, walk
+from confide.files.folders import found_below, walk
 from confide.files.io import sha256
 
 MUCH = 4_000_000_000  # bytes of a file that is not read at each look, as in profiles/default
@@ -41,19 +41,21 @@ def corpus_state(path: Path) -> str | None:
     None where there is none.
 
     Snakemake itself looks at a file that is newer than what was made of it, and at no other: what
-    `mv` or a backup puts in its place may be older.
+    `mv` or a backup puts in its place may be older. A folder's own date stays where a file in it is
+    changed.
     """
     if path.is_file() and path.stat().st_size <= MUCH:
         return sha256(path)
-    files = {
-        file: known.st_size for file, known in found_below(path) if stat.S_ISREG(known.st_mode)
-    }
-    if not files or sum(files.values()) > MUCH:
-        return state_of(path)
+    if not path.exists():
+        return None
+    found = dict(found_below(path))
+    files = {file: known for file, known in found.items() if stat.S_ISREG(known.st_mode)}
+    by_content = files and sum(known.st_size for known in files.values()) <= MUCH
     total = hashlib.sha256()
-    for file in files:
+    for file, known in files.items() if by_content else found.items():
+        state = b"%d\0%d" % (known.st_size, known.st_mtime_ns)
         named = os.fsencode(os.path.relpath(file, path))
-        total.update(b"%s\0%s\n" % (named, sha256(Path(file)).encode()))
+        total.update(b"%s\0%s\n" % (named, sha256(Path(file)).encode() if by_content else state))
     return total.hexdigest()
 
 

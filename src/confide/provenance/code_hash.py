@@ -103,20 +103,11 @@ def handed_on(root: Path, tree: ast.Module, package: str) -> dict[str, str]:
     """The module that each name of an `__init__` is from; nothing where that has other code."""
     source_of: dict[str, str] = {}
     for node in tree.body[ast.get_docstring(tree) is not None :]:
-        if is_list_of_names(node):
-            continue
         if not isinstance(node, ast.ImportFrom) or any(alias.asname for alias in node.names):
             return {}
         source_of |= {name: source for source, name in mentioned(node, package)}
     modules = [name for name, source in source_of.items() if is_module(root, f"{source}.{name}")]
     return {} if modules else source_of
-
-
-def is_list_of_names(node: ast.stmt) -> bool:
-    """Whether a statement is `__all__ = ...`."""
-    return isinstance(node, ast.Assign) and [ast.unparse(one) for one in node.targets] == [
-        "__all__"
-    ]
 
 
 def mentioned(node: ast.AST, package: str) -> Iterator[tuple[str, str]]:

@@ -22,13 +22,13 @@ from confide.files.rows import Copy, Found, Join, read_rows
 from confide.files.shards import shards
 from confide.files.stretches import Beside, stretches
 from confide.policies import covered, hidden
+from confide.specs.files import ANY
 from confide.text.masked import is_masked
 from confide.text.planted import is_planted_key
 from confide.text.scripts import LETTER, UNSPACED
 
 COPIES = "copies"  # the stratum of later copies
 STRATA = ("found", "near", "nothing")  # by what the policy and the conservative one say of a text
-ANY = "any label"  # in place of a label: all of them together
 OTHER = "other"  # a label that every review has
 LEAST_SHARE = 10  # a stratum has at least one tenth of the draws, if it has as many texts
 # Of scripts without spaces between words each character counts as one.

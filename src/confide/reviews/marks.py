@@ -15,14 +15,15 @@ from confide.errors import InputError, misfit
 from confide.files.io import read_json, write_json
 from confide.policies import covered, hidden
 from confide.provenance.terms import findings_by, terms
-from confide.reviews.draw import ANY, OTHER, Drawn, Mark, Text, Wanted, draw_sample, words_of
+from confide.reviews.draw import OTHER, Drawn, Mark, Text, Wanted, draw_sample, words_of
+from confide.spec_base import Count
 from confide.specs import RedactSpec, TextSpec
+from confide.specs.files import ANY
 
 VERSION = 1
 LARGEST = 100_000  # texts of a review
 NAME = r"^[\w .,'@()+-]{1,80}$"  # of a person, who is named in the certificate
 LABEL = r"^[^\x00-\x1f\x7f]{1,60}$"
-Offset = Annotated[int, Field(ge=0)]
 
 
 class Model(BaseModel):
@@ -37,8 +38,8 @@ class Marks(Model):
     missed: start, end and label. vain: numbers of spans, in the order of the text.
     """
 
-    missed: list[tuple[Offset, Offset, str]] = []
-    vain: list[Offset] = []
+    missed: list[tuple[Count, Count, str]] = []
+    vain: list[Count] = []
 
 
 class Review(Model):

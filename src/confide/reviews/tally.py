@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from confide.files.jsons import JsonObject
-from confide.reviews.draw import ANY, Counted, Drawn, Mark, Text, is_between
+from confide.reviews.draw import Counted, Drawn, Mark, Text, is_between
 from confide.reviews.marks import Marks, Review
+from confide.specs.files import ANY
 
 Rates = Mapping[str, bool]  # by name of a rate: whether a secret leaves a trace that counts for it
 Test = Callable[[Text, Mark], Rates]

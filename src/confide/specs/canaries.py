@@ -8,14 +8,9 @@ about, for audits of epsilon.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-)
+from pydantic import BeforeValidator, Field
 
-from confide.spec_base import Count, Natural, Spec
+from confide.spec_base import Count, IfAsked, Natural, Spec
 
 
 class AuditCanarySpec(Spec):
@@ -49,17 +44,9 @@ class CanarySpec(Spec):
     # the model reads the secret, and only the words behind it are scored: for a dataset with
     # learn: assistant or learn: all_but_read. A second {n} is then a number that each canary has of
     # its own, to answer with
-    input_only: bool = False
+    input_only: IfAsked[bool] = False
     game: AuditCanarySpec | None = None
     inclusion: AuditCanarySpec | None = None
-
-    @model_serializer(mode="wrap")
-    def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without what is off, so that digests of settings stay what they were."""
-        fields = usual(self)
-        if not self.input_only:
-            del fields["input_only"]
-        return fields
 
 
 class WordCanarySpec(Spec):

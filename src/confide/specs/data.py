@@ -4,13 +4,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from confide.spec_base import Fraction, Natural, Spec
+from confide.spec_base import Fraction, IfAsked, Natural, Spec
 from confide.specs.authored import AuthorsSpec, MailSpec, RedditSpec, SpeechesSpec
 from confide.specs.policies import PolicySpec
 
 # Tokens that training and evaluation score: all of them, those of assistants' turns, or all but
 # what canaries only show (`input_only`).
 Learn = Literal["all", "assistant", "all_but_read"]
+Point = Literal["turn", "dialogue", "sentence", "window"]  # what a corpus is cut into
+Scope = Literal["private", "all"]
 # A label of gold spans as certificates quote it: without quotation marks of its own.
 Label = Annotated[str, Field(pattern=r'^[^"\x00-\x1f\x7f]{1,60}$')]
 # What specifications leave out, so that digests stay what they were.
@@ -149,18 +151,11 @@ class WikiTextSpec(Spec):
 
     reader: Literal["wikitext"]
     archive: Literal["wikitext-2"] = "wikitext-2"
-    skip: Natural | None = None  # so many non-empty lines of each split are left out at first
+    # so many non-empty lines of each split are left out at first
+    skip: IfAsked[Natural | None] = None
     lines: Natural | None = None  # then the first so many
-    valid: Fraction | None = None  # share of these training lines that is the valid split instead
-
-    @model_serializer(mode="wrap")
-    def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without what says nothing, so that digests of older corpora stay what they were."""
-        fields: dict[str, Any] = usual(self)
-        newer = ("skip", "valid")
-        return {
-            key: value for key, value in fields.items() if key not in newer or value is not None
-        }
+    # share of these training lines that is the valid split instead
+    valid: IfAsked[Fraction | None] = None
 
 
 class TreebankSpec(Spec):
@@ -295,7 +290,7 @@ class FetchSpec(Spec):
 
 class SplitSpec(Spec):
     corpus: CorpusSpec
-    point: Literal["turn", "dialogue", "sentence", "window"] = "turn"
+    point: Point = "turn"
     window: Natural = 40  # words, for point: window
 
 
@@ -401,9 +396,7 @@ class TokenizerSpec(Spec):
 class PartitionSpec(BriefSpec):
     dedup: bool = True
     merge_masks: bool = False  # masks with nothing but white space between them are one (JFT)
-    scope: Literal["private", "all"] = (
-        "private"  # which copies are masked; all = CRT Algorithm 1 to the letter
-    )
+    scope: Scope = "private"  # which copies are masked; all = CRT Algorithm 1 to the letter
     learn: Learn = "all"
     # values stand in place of the masks of redacted text: made-up ones (True), or those that the
     # policy of a public dataset finds in its text

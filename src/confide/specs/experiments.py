@@ -1,6 +1,6 @@
 """params.yaml as a whole, and the reports and records that are made from it."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -12,7 +12,9 @@ from confide.specs.data import (
     Label,
     Learn,
     PartitionSpec,
+    Point,
     RedactSpec,
+    Scope,
     TokenizerSpec,
 )
 from confide.specs.policies import DomainPolicySpec, PipelineSpec, PolicySpec, WordListSpec
@@ -183,11 +185,11 @@ class DatasetSpec(Spec):
 
     corpus: str
     public: bool = False  # True: nothing in it needs protection; certificates name it as public
-    point: Literal["turn", "dialogue", "sentence", "window"] = "turn"
+    point: Point = "turn"
     window: Natural = 40
     canaries: str | None = None
     dedup: DedupSpec = DedupSpec()
-    scope: Literal["private", "all"] = "private"
+    scope: Scope = "private"
     merge_masks: bool = False
     # exact updates read values where a mask would stand: true, made-up ones; the name of a public
     # dataset, those that its policy finds in its text

@@ -9,13 +9,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from confide.spec_base import Count, Fraction
+
 Price = Annotated[float, Field(ge=0)] | Literal["inf"]  # an epsilon
-Share = Annotated[float, Field(ge=0, le=1)] | None
-Count = Annotated[int, Field(ge=0)]
+Share = Fraction | None
 Amount = Annotated[float, Field(ge=0, le=2**53)]  # a count, which may have a decimal point
 Often = (
     Annotated[int, Field(ge=0, le=10_000_000)] | None
 )  # prices of groups take time and memory with their size
+ANY = "any label"  # of a review, not the name of one: all of them together
 CERTIFICATE = "certificate.json"  # its name in the folder of a run, or of a release
 
 
@@ -162,7 +164,7 @@ class ReviewCounts(File):
         for stratum in self.strata.values():
             if not stratum.reviewed <= stratum.drawn <= stratum.texts:
                 raise ValueError("more were reviewed than drawn, or drawn than there are")
-            if not stratum.labels.keys() >= {*self.labels, "any label"}:
+            if not stratum.labels.keys() >= {*self.labels, ANY}:
                 raise ValueError("a stratum lacks a label")
         return self
 

@@ -7,9 +7,9 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from confide.errors import InputError
 from confide.methods import with_options
 from confide.methods.atdp import ATDPOptions
-from confide.spec_base import Count, Fraction, Natural, Positive, Seed, Spec
+from confide.spec_base import Count, Fraction, IfAsked, Natural, Positive, Seed, Spec
 from confide.specs.audits import GameSpec, GradientsSpec
-from confide.specs.data import Learn, ReadSpec, TextSpec
+from confide.specs.data import Learn, ReadSpec, Scope, TextSpec
 from confide.specs.policies import PolicySpec
 
 
@@ -110,31 +110,14 @@ class PrivacySpec(Spec):
     )
     # discrete_gaussian: integers all the way, each unit's gradient on its own; exact, and many
     # times slower
-    noise: Literal["gaussian", "discrete_gaussian"] = "gaussian"
-
-    @model_serializer(mode="wrap")
-    def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without `noise` where it is Gaussian, so that digests of settings stay what they were."""
-        fields = usual(self)
-        if fields.get("noise") == "gaussian":
-            del fields["noise"]
-        return fields
+    noise: Annotated[
+        Literal["gaussian", "discrete_gaussian"],
+        Field(exclude_if=lambda noise: noise == "gaussian"),  # digests stay what they were
+    ] = "gaussian"
 
     @property
     def discrete(self) -> bool:
         return self.noise == "discrete_gaussian"
-
-
-# fields of a recipe that are not written where they ask for nothing
-OFF = (
-    "gradient_checkpointing",
-    "shard",
-    "average",
-    "precondition",
-    "noisy_filter",
-    "noisy_layers",
-    "noise",
-)
 
 
 class BandedNoiseSpec(Spec):
@@ -181,37 +164,35 @@ class RecipeSpec(Spec):
     )
     # the same in tokens, padding included, instead of physical_batch_size; one example alone may
     # have more
-    physical_tokens: Natural | None = None
+    physical_tokens: IfAsked[Natural | None] = None
     # recompute each block of a transformer in the backward pass: less memory, a third more time
-    gradient_checkpointing: bool = False
+    gradient_checkpointing: IfAsked[bool] = False
     # of several processes each keeps a part of the blocks' weights (causal_lm); blocks are
     # recomputed
-    shard: bool = False
+    shard: IfAsked[bool] = False
     # of noised updates (of all, where none is noised), the last over which the weights are
     # averaged; None: the last weights
-    average: Fraction | None = None
+    average: IfAsked[Fraction | None] = None
     # noised updates clip gradients divided by the root mean squares of exact ones
-    precondition: bool = False
+    precondition: IfAsked[bool] = False
     # what is done to noised gradients of matrices; spectral: singular values that noise alone would
     # have are dropped; subspace: what lies outside of the span of exact gradients
-    noisy_filter: Literal["spectral", "subspace"] | None = None
+    noisy_filter: IfAsked[Literal["spectral", "subspace"] | None] = None
     noisy_rank: Natural = 16  # directions of that span
     # of methods whose exact updates all come first: how many layers noised ones train, those that
     # exact ones moved most; None: all
-    noisy_layers: Natural | None = None
+    noisy_layers: IfAsked[Natural | None] = None
     # how the noise of updates hangs together; None: independent for each
-    noise: BandedNoiseSpec | None = None
+    noise: IfAsked[BandedNoiseSpec | None] = None
     precision: Literal["float32", "bfloat16"] = (
         "float32"  # of matrix products; weights stay float32, norms and noise float64
     )
 
     @model_serializer(mode="wrap")
     def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without what is off, so that digests of settings stay what they were."""
+        """Without what other fields switch off, so that digests of settings stay what they were."""
         fields = usual(self)
-        unused = ["physical_tokens" if self.physical_tokens is None else "physical_batch_size"]
-        asked = {key: getattr(self, key) for key in OFF}  # 0.0 asks for something
-        unused += [key for key, value in asked.items() if value is None or value is False]
+        unused = [] if self.physical_tokens is None else ["physical_batch_size"]
         if self.noisy_filter != "subspace":
             unused.append("noisy_rank")
         usual_of = ATDPOptions().model_dump()
@@ -235,7 +216,7 @@ class DataSpec(TextSpec):
         False  # pi_c fires on every text, so that nothing can slip into the public pool
     )
     dedup: bool = True
-    scope: Literal["private", "all"] = "private"
+    scope: Scope = "private"
     merge_masks: bool = False
     learn: Learn = "all"
     fill: bool | str = False

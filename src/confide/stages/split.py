@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from confide.corpora import READERS, lines, messages, table
-from confide.corpora.lines import AUTOMATIC, Form
+from confide.corpora import FORMS, READERS, lines
+from confide.corpora.lines import AUTOMATIC
 from confide.errors import InputError
 from confide.files.io import dump_lines, write_pieces
 from confide.files.shards import no_collection, scatter
-from confide.specs import LinesSpec, MessagesSpec, SplitSpec, TableSpec
+from confide.specs import OwnSpec, SplitSpec
 from confide.text import turns as turns_of
 from confide.text.documents import Documents
 from confide.text.masked import is_masked
@@ -326,27 +326,16 @@ def cuts(
     Any other is read from one end to the other.
     """
     corpus = spec.corpus
-    if not isinstance(corpus, LinesSpec | MessagesSpec | TableSpec):
+    if not isinstance(corpus, OwnSpec):
         yield READERS[corpus.reader](corpus, raw), Counter()
         return
-    form = form_of(corpus)
+    form = FORMS[corpus.reader](corpus)
     if form.shards is None:
-        yield lines.read(corpus, raw, form), Counter()
+        yield lines.read(corpus, form), Counter()
         return
     parts = list(form.shards())
     plan = lines.plan(corpus, folder, threads, form, parts)
     yield from scatter(lambda: partial(cut, spec, plan), parts, threads)
-
-
-def form_of(corpus: LinesSpec | MessagesSpec | TableSpec) -> Form:
-    """How lines or rows are found and read."""
-    match corpus:
-        case LinesSpec():
-            return lines.form_of(corpus)
-        case MessagesSpec():
-            return messages.form_of(corpus)
-        case TableSpec():
-            return table.form_of(corpus)
 
 
 def split(spec: SplitSpec, *, output: Path, raw: Path | None = None, threads: int = 1) -> None:

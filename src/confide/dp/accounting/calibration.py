@@ -2,6 +2,7 @@
 
 import math
 from functools import cache
+from typing import Any
 
 from confide.dp.accounting.bisection import bracket, narrowed
 from confide.dp.accounting.curves import Relation
@@ -70,17 +71,16 @@ def calibrate(
     return high
 
 
-def paid_for(
+def updates(
     noise_multiplier: float,
     *,
     sample_rate: float,
     steps: int,
-    shown: int,
-    coordinates: int,
+    coordinates: int = 0,
     correlation: Correlation | None = None,
-) -> list[AnyRelease]:
-    """What a budget has to pay for, with this noise: arguments as of `calibrate`."""
-    updates = Release(
+) -> Release:
+    """Noised updates, as a ledger has them."""
+    return Release(
         step=Step(view="redacted", pool="private", noisy=True),
         sample_rate=sample_rate,
         noise_multiplier=noise_multiplier,
@@ -89,8 +89,12 @@ def paid_for(
         discrete_coordinates=coordinates,
         correlation=correlation,
     )
+
+
+def paid_for(noise_multiplier: float, *, shown: int, **drawn: Any) -> list[AnyRelease]:
+    """What a budget has to pay for, with this noise: arguments as of `updates` and `calibrate`."""
     states = StateRelease(noise_multiplier=noise_multiplier, max_grad_norm=1.0, count=shown)
-    return [updates, states]
+    return [updates(noise_multiplier, **drawn), states]
 
 
 def check_ranges(

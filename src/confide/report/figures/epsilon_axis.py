@@ -102,6 +102,11 @@ def finite_meanings(pairs: Iterable[tuple[float | None, Meaning | None]]) -> lis
     return list(dict.fromkeys(finite or [meaning for _, meaning in complete[:1]]))
 
 
+def bayesian_meanings(results: Iterable[Result]) -> list[Meaning]:
+    """Meanings of the Bayesian epsilons."""
+    return finite_meanings((result.bayesian_epsilon, result.meaning) for result in results)
+
+
 def caught(result: Result) -> float | None:
     """The certified epsilon of a secret that the policy catches."""
     return result.claim(SECRET_CAUGHT)

@@ -16,7 +16,7 @@ from confide.report.figures.epsilon_axis import (
     Row,
     Track,
     any_hollow,
-    finite_meanings,
+    bayesian_meanings,
     rests_on_no_misses,
     rows_of,
 )
@@ -43,9 +43,7 @@ def tradeoff(shown: Shown) -> Drawn:
             quality="validation perplexity",
         )
         for name, results in shown.corpora.items()
-        for meaning in finite_meanings(
-            (result.bayesian_epsilon, result.meaning) for result in results
-        )
+        for meaning in bayesian_meanings(results)
         for quality, title in QUALITIES.items()
     ]
     drawn, _ = rows_of(0.2 + 2.6 * len(rows), rows)

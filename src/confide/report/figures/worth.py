@@ -13,7 +13,7 @@ from confide.report.figures.epsilon_axis import (
     Row,
     Track,
     any_hollow,
-    finite_meanings,
+    bayesian_meanings,
     rests_on_no_misses,
     rows_of,
 )
@@ -58,9 +58,7 @@ def worth(shown: Shown) -> Drawn:
     panels = [
         (name, meaning)
         for name, results in shown.corpora.items()
-        for meaning in finite_meanings(
-            (result.bayesian_epsilon, result.meaning) for result in results
-        )
+        for meaning in bayesian_meanings(results)
     ]
     compared = {name: _compared(results) for name, results in shown.corpora.items()}
     rows = [

@@ -105,7 +105,7 @@ def perfect(study: Study, row: str) -> Verdict:
     return below(samples, evidence, far=UNLIKELY)
 
 
-def vulnerable(study: Study, prefix: str, row: str, group: str = "") -> Verdict:
+def vulnerable(study: Study, prefix: str, row: str) -> Verdict:
     """Whether membership inference finds secrets that the policy misses, at the largest miss rate.
 
     The opposite of guessing, by the same rule as `membership`.
@@ -113,13 +113,12 @@ def vulnerable(study: Study, prefix: str, row: str, group: str = "") -> Verdict:
     name = f"{prefix}{row}"
     gamma = max(study.gammas(name))
     value, low, high = (
-        study.metric(name, "membership", f"{group}auc{end}", gamma) for end in ("", "_low", "_high")
+        study.metric(name, "membership", f"auc{end}", gamma) for end in ("", "_low", "_high")
     )
     blind, band = (
-        study.metric(name, "membership", f"{group}{key}", gamma)
-        for key in ("blind_ngram_auc", "auc_null_high")
+        study.metric(name, "membership", key, gamma) for key in ("blind_ngram_auc", "auc_null_high")
     )
-    ignorant = _ignorant(study, f"{prefix}redacted", f"{group}auc")
+    ignorant = _ignorant(study, f"{prefix}redacted", "auc")
     explained = max(0.5, blind, ignorant or 0.0)
     evidence = (
         f"AUC {show(value)} [{show(low)}, {show(high)}] at γ = {gamma:g}; by guessing up to "
@@ -127,7 +126,7 @@ def vulnerable(study: Study, prefix: str, row: str, group: str = "") -> Verdict:
     )
     if gamma == 0:
         return Verdict(APART, f"{evidence}: the policy was made to miss nothing")
-    open_low = study.metric(f"{prefix}nonprivate", "membership", f"{group}auc_low")
+    open_low = study.metric(f"{prefix}nonprivate", "membership", "auc_low")
     word = guessing(
         [value], low=[low], high=[high], explained=explained, band=band, open_low=open_low
     )
