@@ -9,7 +9,7 @@ the value). Parts of it, such as a surname alone, are not.
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
@@ -20,9 +20,11 @@ from confide.text.scripts import LETTER
 
 GUARDED = re.compile(LETTER)  # a sign beside which no other may stand
 FORMS: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
+GAP = re.compile(r"\s+")
 LEAST = 3  # characters of a value that is looked for: shorter ones stand anywhere by chance
 
 Mark = list[Any]  # [start, end, label]
+Place = tuple[int, int]  # start and end
 
 
 def marks_of(text: str, values: Mapping[str, Any]) -> list[Mark]:
@@ -39,7 +41,7 @@ def marks_of(text: str, values: Mapping[str, Any]) -> list[Mark]:
     return united([], found)
 
 
-def places_of(text: str, value: Any) -> Iterator[tuple[int, int]]:
+def places_of(text: str, value: Any) -> Iterator[Place]:
     """Where a value stands in a text, from left to right; nowhere if it is too short to tell.
 
     What stands beside it is looked at here. A pattern that forbids LETTER beside the value takes
@@ -48,20 +50,53 @@ def places_of(text: str, value: Any) -> Iterator[tuple[int, int]]:
     words = written(value).split()
     if sum(map(len, words)) < LEAST:
         return
-    together = r"\s+".join(map(re.escape, words))
-    forms = dict.fromkeys(unicodedata.normalize(form, together) for form in FORMS)
-    pattern = re.compile("|".join(forms), re.IGNORECASE)
-    composed = unicodedata.normalize("NFC", together)
-    guarded = [GUARDED.match(sign) is not None for sign in (composed[0], composed[-1])]
+    is_plain = text.isascii() and all(map(str.isascii, words))
+    first_from = spelled(text, words) if is_plain else encoded(text, words)
+    signs = (unicodedata.normalize("NFC", words[0])[0], unicodedata.normalize("NFC", words[-1])[-1])
+    guarded = [GUARDED.match(sign) is not None for sign in signs]
     position = 0
-    while match := pattern.search(text, position):
-        start, end = match.span()
+    while (place := first_from(position)) is not None:
+        start, end = place
         beside = (text[start - 1 : start], text[end : end + 1])
         if any(map(is_inside, guarded, beside)):
             position = start + 1
             continue
-        yield start, end
+        yield place
         position = end
+
+
+def encoded(text: str, words: list[str]) -> Callable[[int], Place | None]:
+    """What finds the first place of words from a position on, however accents are encoded."""
+    together = r"\s+".join(map(re.escape, words))
+    forms = dict.fromkeys(unicodedata.normalize(form, together) for form in FORMS)
+    pattern = re.compile("|".join(forms), re.IGNORECASE)
+
+    def first_from(position: int) -> Place | None:
+        found = pattern.search(text, position)
+        return found and found.span()
+
+    return first_from
+
+
+def spelled(text: str, words: list[str]) -> Callable[[int], Place | None]:
+    """The same of words and a text in ASCII, without a pattern, which takes long to compile."""
+    text = text.lower()
+    first, *others = map(str.lower, words)
+
+    def first_from(position: int) -> Place | None:
+        while (start := text.find(first, position)) >= 0:
+            end = start + len(first)
+            for word in others:
+                gap = GAP.match(text, end)
+                if gap is None or not text.startswith(word, gap.end()):
+                    break
+                end = gap.end() + len(word)
+            else:
+                return start, end
+            position = start + 1
+        return None
+
+    return first_from
 
 
 def is_inside(guarded: bool, beside: str) -> bool:
