@@ -253,13 +253,13 @@ def parsed(line: Line, keys: frozenset[str] = KEYS, body: str = "text") -> Row:
     return row
 
 
-def check_keys(line: Line, keys: frozenset[str] = KEYS) -> None:
-    """InputError where a key stands twice.
+def check_keys(line: Line, row: Row, keys: frozenset[str] = KEYS) -> None:
+    """InputError where a key stands twice, of a line that was read as this row.
 
     The last one would win, and gold secrets could be gone.
     """
     try:
-        jsons.check_keys(line.content)
+        jsons.check(line.content, row)
     except jsons.Repeated as error:
         raise line.refused(str(error), error.key if error.key in keys else None) from None
     except jsons.Nested as error:
@@ -300,8 +300,7 @@ def is_span(span: Any) -> bool:
 
 
 def _body(line: Line, row: Row) -> Body:
-    if not jsons.in_order(line.content, len(row)):
-        check_keys(line)
+    check_keys(line, row)
     return Body(row["text"], gold(line, row.get("spans"), row["text"]))
 
 

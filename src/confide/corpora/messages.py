@@ -107,9 +107,8 @@ def with_names(names: Names, left_out: Collection[str], line: Line) -> Line:
         return line
     if not isinstance(row, dict):
         return line
-    if jsons.nested(row):
-        raise line.refused(str(jsons.Nested()))
-    lines.check_keys(line, KEYS | OF_MESSAGE)  # of a key that stands twice only one is left below
+    # of a key that stands twice only one is left below
+    lines.check_keys(line, row, KEYS | OF_MESSAGE)
     if "doc" in names.unread and lines.is_written(row.get("doc")):
         raise line.refused("is of a text that a model wrote or has read: read it", "doc")
     found = {name: given(line, row, key) for name, key in names.key_by_name}
@@ -221,7 +220,7 @@ def body(
 
     secrets: keys whose values are marked where a content has them, too.
     """
-    lines.check_keys(line, KEYS | OF_MESSAGE | {*secrets})
+    lines.check_keys(line, row, KEYS | OF_MESSAGE | {*secrets})
     values = {key: known(line, row, key) for key in secrets}
     messages = checked(line, row["messages"])
     numbers = list(messages)

@@ -2,8 +2,8 @@
 
 The standard leaves open what a second key means; parsers let the last one win, and so gold secrets
 could vanish behind an empty list that another program does not see. The parsers here are orjson and
-msgspec, which do not tell; the standard library's, which does, is slower, and reads those lines
-alone that could have a key twice.
+msgspec, which do not tell; the standard library's, which does, is slower, and reads those alone
+that could have a key twice.
 """
 
 import json
@@ -45,27 +45,10 @@ def loads(raw: bytes | str) -> Any:
 
 def check(raw: bytes, value: Any) -> None:
     """Nested or Repeated unless the JSON that a value was read from is neither."""
-    if not _plain(raw, value):
-        if nested(value):
-            raise Nested
+    if raw.count(b"{") + raw.count(b"[") > DEEPEST and nested(value):
+        raise Nested
+    if not in_order(raw, keys_in(value)):
         check_keys(raw)
-
-
-def in_order(line: bytes, keys: int) -> bool:
-    """Whether a line, an object of so many keys and no other object, surely has none twice.
-
-    Where no colon follows white space, each key is followed by a quote and a colon: one that stands
-    twice is counted twice.
-    """
-    return (
-        line.count(b'":') == keys and b" :" not in line and b"\t" not in line and b"\r" not in line
-    )
-
-
-def _plain(raw: bytes, value: Any) -> bool:
-    """Whether it is such a line, and of little depth."""
-    flat = type(value) is dict and raw.count(b"{") == 1 and raw.count(b"[") < DEEPEST
-    return flat and b"\n" not in raw[:-1] and in_order(raw, len(value))
 
 
 def nested(value: Any) -> bool:
@@ -79,6 +62,33 @@ def nested(value: Any) -> bool:
         )
         level = [part for part in parts if isinstance(part, dict | list)]
     return bool(level)
+
+
+def keys_in(value: Any) -> int:
+    """How many keys the objects of a value have, on all levels."""
+    keys = 0
+    outer = [[value]]
+    for part in outer:  # which grows
+        keys += len(part) if type(part) is dict else 0
+        for inner in part.values() if type(part) is dict else part:
+            if type(inner) is dict or type(inner) is list:
+                outer.append(inner)
+    return keys
+
+
+def in_order(raw: bytes, keys: int) -> bool:
+    """Whether JSON, in which this many keys differ from others of their object, has none twice.
+
+    Where no colon follows white space, each key is followed by a quote and a colon: one that stands
+    twice is counted twice.
+    """
+    return (
+        raw.count(b'":') == keys
+        and b" :" not in raw
+        and b"\n:" not in raw
+        and b"\t" not in raw
+        and b"\r" not in raw
+    )
 
 
 def check_keys(raw: bytes) -> None:
