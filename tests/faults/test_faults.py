@@ -1,23 +1,18 @@
-"""A part of the table of faults in the tests, most of it nightly; `python tests/faults/table.py`
-has the whole of it.
-"""
+"""A part of the table of faults as tests; `python tests/faults/table.py` has the whole of it."""
 
 import os
-import re
 import shutil
 import signal
 
 import pytest
 from harness import RUN, half_done, small_disk, without
-from same import differences
 from training_faults import killed_anywhere, killed_while_writing
 from workflow_faults import cut, damaged_record, dated, ended, full_disk, killed
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 MOUNTS = os.geteuid() == 0 and shutil.which("mount") is not None
 
 
-@pytest.mark.nightly
 def test_a_workflow_that_is_killed_ends_with_the_same_bytes(built, tmp_path):
     """One model without attacks, so that what is left to do after the kill is short."""
     run = "jft/g0-s0"
@@ -26,35 +21,29 @@ def test_a_workflow_that_is_killed_ends_with_the_same_bytes(built, tmp_path):
     assert row.lost == [] and row.times == 1
 
 
-@pytest.mark.nightly
 def test_a_workflow_that_is_killed_twice_ends_with_the_same_bytes(built, tmp_path):
     row = killed(half_done(built, tmp_path / "project"), built, tmp_path, 2)
     assert row.lost == [] and row.times == 2
 
 
-@pytest.mark.nightly
 def test_a_workflow_that_gets_sigterm_ends_with_the_same_bytes(built, tmp_path):
     assert ended(half_done(built, tmp_path / "project"), built, tmp_path, signal.SIGTERM).lost == []
 
 
-@pytest.mark.nightly
 def test_a_training_job_that_is_killed_anywhere_ends_with_the_same_bytes(built, tmp_path):
     (row,) = killed_anywhere(built, tmp_path, 2)
     assert row.lost == [] and row.times == 2
 
 
-@pytest.mark.nightly
 def test_no_output_of_a_killed_training_job_changes_any_more(built, tmp_path):
     assert [row.lost for row in killed_while_writing(built, tmp_path, 2)] == [[], []]
 
 
-@pytest.mark.nightly
 @pytest.mark.skipif(not MOUNTS, reason="a small disk needs root, to mount one")
 def test_a_full_disk_is_one_line_and_costs_nothing_but_time(built, tmp_path):
     assert full_disk(built, tmp_path, "results").lost == []
 
 
-@pytest.mark.nightly
 @pytest.mark.skipif(not MOUNTS, reason="a small disk needs root, to mount one")
 def test_a_run_on_a_full_disk_is_refused_in_one_line(built, tmp_path):
     project = half_done(built, tmp_path / "project")
@@ -65,29 +54,8 @@ def test_a_run_on_a_full_disk_is_refused_in_one_line(built, tmp_path):
     assert "Traceback" not in output
 
 
-@pytest.mark.nightly
 def test_files_and_records_that_are_cut_short_are_refused_by_name(built, tmp_path):
     project = built.copy(tmp_path / "project")
     assert cut(project, built, "data/work/sim/points.jsonl", remake=False).lost == []
     assert damaged_record(project, built, f"results/runs/{RUN}/game.json").lost == []
     assert dated(project, built).lost == []
-
-
-def test_differences_are_seen(built, tmp_path):
-    """The comparison that all of this rests on sees a byte, a missing file and one too many, but no
-    times.
-    """
-    project = built.copy(tmp_path / "project")
-    metrics = project.folder / f"models/{RUN}/metrics.jsonl"
-    metrics.write_text(re.sub(r'econds":[\d.e-]+', 'econds":9', metrics.read_text()))
-    assert differences(project.folder, built.folder) == []
-    names = [f"models/{RUN}/{name}" for name in ("config.json", "left.tmp", "metrics.jsonl")]
-    (project.folder / names[0]).unlink()
-    (project.folder / names[1]).touch()
-    metrics.write_text(metrics.read_text().replace('"step":', '"step":1'))
-    certificate = project.folder / f"results/runs/{RUN}/certificate.md"
-    certificate.write_bytes(certificate.read_bytes()[:-1] + b" ")
-    assert differences(project.folder, built.folder) == [
-        *names,
-        f"results/runs/{RUN}/certificate.md",
-    ]

@@ -33,6 +33,7 @@ from confide.stages.repeats import repeats
 from confide.text.digests import BLOCK
 from confide.text.tokenizer import save, train_bpe
 from tests import beside
+from tests.nightly import nightly
 from tests.terms import TEXT
 
 TOKENIZER = train_bpe(["call me at 12 or 345, please", "my name's Ann Lee", "café 😀 ok"] * 5, 300)
@@ -392,7 +393,7 @@ def test_a_killed_process_is_an_error(corpus, monkeypatch):
     assert {path.name for path in corpus.iterdir()} == {"points", "tokenizer"}
 
 
-@pytest.mark.parametrize("count", [2, 3, 50])
+@pytest.mark.parametrize("count", [2, 3, nightly(50)])
 def test_shares_with_several_processes_each(corpus, monkeypatch, count):
     monkeypatch.setattr(shards, "SIZE", 500)
     whole = chain(corpus, 1)

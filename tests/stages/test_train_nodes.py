@@ -93,6 +93,7 @@ def test_two_processes_on_each_of_two_nodes_are_four(
     assert same_files(tmp_path, vocabulary, slurm, wanted, processes=4, of_each_node=2)
 
 
+@pytest.mark.nightly
 def test_an_error_on_two_nodes_is_one_line(
     slurm: dict[str, str], tmp_path: Path, vocabulary: Path
 ) -> None:
