@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from confide.corpora import READERS
+from confide.corpora import READERS, lines
 from confide.corpora import read_own as read
 from confide.corpora.lines import Places, Plan, Shard, form_of, objects
 from confide.corpora.lines import _names as lines_of
@@ -193,6 +193,18 @@ def test_a_blank_author_is_nobody(tmp_path):
     table.write_text('text,who\n"one two",\nthree,ann\nfour," "\n')
     spec = TableSpec(reader="table", path=str(table), author="who")
     assert [record.author for record in READERS["table"](spec, None)] == [None, "ann", None]
+
+
+@pytest.mark.parametrize("in_one_go", [True, False])
+def test_a_blank_document_is_a_line_s_own(tmp_path, in_one_go, monkeypatch):
+    """Else all lines without a name would be one document, and in one split."""
+    rows = [{"text": "a", "doc": " " * (n % 2)} for n in range(300)]
+    path = write(tmp_path, [*rows, {"text": "b", "doc": "d"}])
+    if not in_one_go:
+        monkeypatch.setattr(lines, "objects", lambda *_, **__: None)
+    found = records(path)
+    assert [record.doc for record in found] == [f"line-{n}" for n in range(1, 301)] + ["d"]
+    assert len({record.split for record in found}) == 3
 
 
 rows = st.lists(

@@ -686,6 +686,7 @@ def test_a_part_that_is_given_does_not_hide_the_whole() -> None:
         ("Tel+49 170 1", "+49 170 1", [(3, 12)]),
         ("Ann Lee.Regards", "Ann Lee.", [(0, 8)]),
         ("Jose\u0301s", "José", []),
+        ("GROSSE STRASSE 5, Große Straße 5", "Große Straße 5", [(0, 16), (18, 32)]),
     ],
 )
 def test_values_are_found_where_no_space_ends_a_word(text: str, value: str, places: list) -> None:

@@ -67,8 +67,10 @@ def places_of(text: str, value: Any) -> Iterator[Place]:
 
 def encoded(text: str, words: list[str]) -> Callable[[int], Place | None]:
     """What finds the first place of words from a position on, however accents are encoded."""
-    together = r"\s+".join(map(re.escape, words))
-    forms = dict.fromkeys(unicodedata.normalize(form, together) for form in FORMS)
+    # capitals are more letters than what they stand for in a few words: STRASSE, Straße
+    spelled_out = [[word.upper() for word in words], words]
+    together = [r"\s+".join(map(re.escape, spelling)) for spelling in spelled_out]
+    forms = dict.fromkeys(unicodedata.normalize(form, one) for one in together for form in FORMS)
     pattern = re.compile("|".join(forms), re.IGNORECASE)
 
     def first_from(position: int) -> Place | None:

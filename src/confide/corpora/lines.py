@@ -167,14 +167,15 @@ class Named(msgspec.Struct, gc=False):
     split: SplitName | None = None
 
     def __post_init__(self) -> None:
-        self.author = somebody(self.author)
+        self.doc = unless_blank(self.doc)
+        self.author = unless_blank(self.author)
 
 
-def somebody(author: str | None) -> str | None:
-    """An author's name; None for a blank one, which is nobody's: it would make one person of all
-    who have no name.
+def unless_blank(name: str | None) -> str | None:
+    """A name of a document or an author; None for a blank one, which would make one person of all
+    authors without a name, and one document of all theirs.
     """
-    return author if author and not author.isspace() else None
+    return name if name and not name.isspace() else None
 
 
 class Usual(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -451,8 +452,9 @@ def _hashed(spec: OwnSpec, group: str) -> SplitName:
 
 
 def _record(plan: "Plan", places: Places, line: Line, row: Row, body: Body) -> Record:
-    author = somebody(row.get("author"))
-    doc, split = _placed(plan, places, line.number, row.get("doc"), author, row.get("split"))
+    author = unless_blank(row.get("author"))
+    name = unless_blank(row.get("doc"))
+    doc, split = _placed(plan, places, line.number, name, author, row.get("split"))
     return Record(
         body.text,
         doc=doc,
@@ -668,7 +670,8 @@ def _documents(plan: Plan, shard: Shard) -> Documents | None:
         return None
     columns = [_column(together.lines, name) for name in ROW]
     names, authors, domains, splits = (values for values, _ in columns)
-    authors = list(map(somebody, authors))
+    names = list(map(unless_blank, names))
+    authors = list(map(unless_blank, authors))
     numbers = range(shard.number, shard.number + len(names))
     said = list(zip(numbers, names, authors, splits, strict=True))
     places = plan.places.beneath()

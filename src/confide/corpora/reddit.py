@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from confide.corpora.authored import Sample, paragraphs, records
-from confide.corpora.lines import Line, somebody
+from confide.corpora.lines import Line, unless_blank
 from confide.files.io import parsed_line, read_lines
 from confide.files.jsons import JsonObject
 from confide.specs import RedditSpec
@@ -35,7 +35,7 @@ def posts(path: Path, key: str) -> Iterator[Sample]:
         place = Line(path, number, line)
         row = parsed_line(line, path, at)
         author, text = (_value(place, row, field) for field in ("author", key))
-        if somebody(author) and author != DELETED and (text := paragraphs(text)):
+        if unless_blank(author) and author != DELETED and (text := paragraphs(text)):
             yield Sample(author, f"post-{number}", text)
 
 
