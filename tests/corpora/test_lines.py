@@ -4,6 +4,9 @@ input.
 
 import json
 import os
+import re
+import shutil
+import subprocess
 from collections import defaultdict
 
 import orjson
@@ -18,7 +21,7 @@ from confide.corpora.lines import _names as lines_of
 from confide.corpora.lines import records as records_of
 from confide.errors import InputError
 from confide.files.io import Range
-from confide.specs import LinesSpec, TableSpec
+from confide.specs import LinesSpec, MessagesSpec, TableSpec
 
 
 def write(folder, rows, name="corpus.jsonl"):
@@ -344,6 +347,40 @@ def test_other_names_and_types_are_refused_with_what_writes_ours(tmp_path):
         with pytest.raises(InputError, match=message) as error:
             records(write(tmp_path, [row]))
         assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (
+            {
+                "id": "hunter2",
+                "conversations": [
+                    {"from": "system", "value": "be kind"},
+                    {"from": "human", "value": "hello"},
+                    {"from": "gpt", "value": "yes"},
+                ],
+            },
+            "system: be kind\nuser: hello\nassistant: yes",
+        ),
+        ({"instruction": "add", "input": "1", "output": "2"}, "user: add 1\nassistant: 2"),
+        ({"instruction": "add", "input": "", "output": "2"}, "user: add\nassistant: 2"),
+        ({"instruction": "add", "output": "2"}, "user: add\nassistant: 2"),
+        ({"prompt": "hello", "completion": "yes", "id": 1}, "user: hello\nassistant: yes"),
+    ],
+)
+def test_files_for_fine_tuning_are_refused_with_what_writes_messages(tmp_path, row, said):
+    path = write(tmp_path, [row])
+    with pytest.raises(InputError, match="unknown key: .*the reader messages takes") as error:
+        records(path)
+    assert "hunter2" not in str(error.value)
+    (program,) = re.findall(r"jq -c '([^']+)' FILE", str(error.value))
+    if shutil.which("jq") is None:
+        pytest.skip("needs jq")
+    written = tmp_path / "written.jsonl"
+    written.write_bytes(subprocess.check_output(["jq", "-c", program, path]))
+    (record,) = read(MessagesSpec(reader="messages", path=str(written)))
+    assert record.text == said
 
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path):

@@ -37,6 +37,20 @@ from confide.text.masked import cuts_a_mask, is_masked
 from confide.types import MASK, SPLITS, Record, Span, SplitName
 
 RENAMED = "other names: jq -c '{text: .body, author: .from}' FILE"
+# By keys of other files for fine-tuning, what makes lines for the reader messages of theirs.
+TO_MESSAGES = {
+    ("conversations",): (
+        '{messages: [.conversations[] | {role: ({human: "user", gpt: "assistant"}[.from] // .from),'
+        " content: .value}]}"
+    ),
+    ("instruction", "output"): (
+        '{messages: [{role: "user", content: ([.instruction, .input | strings | select(. != "")]'
+        ' | join("\\n"))}, {role: "assistant", content: .output}]}'
+    ),
+    ("prompt", "completion"): (
+        '{messages: [{role: "user", content: .prompt}, {role: "assistant", content: .completion}]}'
+    ),
+}
 PLAIN_NAME = re.compile(r"[A-Za-z_]\w{0,31}", re.ASCII)  # of a key that jq takes without quotes
 KEYS = frozenset(("text", "doc", "author", "domain", "split", "spans"))
 LISTS = frozenset(("spans", "messages"))  # keys whose values are looked at later
@@ -231,7 +245,7 @@ def parsed(line: Line, keys: frozenset[str] = KEYS, body: str = "text") -> Row:
         raise line.refused("expected a JSON object")
     for key, value in row.items():
         if key not in keys:
-            hint = "the reader messages takes it" if key == "messages" else RENAMED
+            hint = renamed(row)
             if body == "messages":
                 hint = f"`unread: [{jsons.name_of(key) or 'KEY'}]` of the corpus leaves it out"
             elif body in row and key != "messages" and PLAIN_NAME.fullmatch(key):
@@ -252,6 +266,16 @@ def parsed(line: Line, keys: frozenset[str] = KEYS, body: str = "text") -> Row:
     if row.get("split") is not None and row["split"] not in SPLITS:
         raise line.refused(f"expected one of {', '.join(SPLITS)}", "split")
     return row
+
+
+def renamed(row: Row) -> str:
+    """How a line that is none of texts can be read."""
+    if "messages" in row:
+        return "the reader messages takes it"
+    for keys, program in TO_MESSAGES.items():
+        if row.keys() >= {*keys}:
+            return f"the reader messages takes what `jq -c '{program}' FILE` writes"
+    return RENAMED
 
 
 def check_keys(line: Line, row: Row, keys: frozenset[str] = KEYS) -> None:
