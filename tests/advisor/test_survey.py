@@ -121,6 +121,18 @@ def test_the_sample_is_spread_over_the_corpus(tmp_path, monkeypatch):
     )
 
 
+def test_what_is_hidden_is_tried_until_so_much_was_read(tmp_path, monkeypatch):
+    """A policy reads the whole text again for each secret in it."""
+    text = "call 555-0101 or 555-0102"  # 25 characters, 3 times: without a mask, and with each
+    gold = [[5, 13, "phone"], [17, 25, "phone"]]
+    rows = [{"text": text, "spans": gold, "split": "valid"} for _ in range(9)]
+    spec = spec_of(tmp_path, [{"text": "hello", "split": "train"}, *rows])
+    for most, texts in ((10**6, 9), (76, 2), (75, 1)):
+        monkeypatch.setattr("confide.advisor.survey.MOST_READ", most)
+        points = points_of(spec, corpus_of(spec), "turn", policies(), doubtful())
+        assert points.held_out == {"phone": 2 * texts} and points.read == 75 * texts
+
+
 def test_the_example_is_a_corpus_of_the_users_form(tmp_path):
     path = tmp_path / "new/corpus.jsonl"
     example(path, dialogues=30, seed=1)

@@ -67,9 +67,11 @@ def places_of(text: str, value: Any) -> Iterator[Place]:
 
 def encoded(text: str, words: list[str]) -> Callable[[int], Place | None]:
     """What finds the first place of words from a position on, however accents are encoded."""
-    # capitals are more letters than what they stand for in a few words: STRASSE, Straße
-    spelled_out = [[word.upper() for word in words], words]
-    together = [r"\s+".join(map(re.escape, spelling)) for spelling in spelled_out]
+    capitals = [word.upper() for word in words]
+    # which are more letters than what they stand for in a few words: STRASSE, Straße
+    is_longer = any(map(lambda word, capital: len(word) < len(capital), words, capitals))
+    spellings = [capitals, words] if is_longer else [words]
+    together = [r"\s+".join(map(re.escape, spelling)) for spelling in spellings]
     forms = dict.fromkeys(unicodedata.normalize(form, one) for one in together for form in FORMS)
     pattern = re.compile("|".join(forms), re.IGNORECASE)
 
@@ -125,6 +127,7 @@ def united(given: list[Mark], more: list[Mark]) -> list[Mark]:
     Given ones that overlap none of the others stay as they are.
     """
     kept: list[Mark] = []
+    added = set(map(tuple, more))
     for group in overlapping([*given, *more]):
-        kept += [list(as_one(group))] if any(mark in more for mark in group) else group
+        kept += [list(as_one(group))] if any(tuple(mark) in added for mark in group) else group
     return kept

@@ -9,11 +9,13 @@ M = TypeVar("M", bound=Any)  # start, end and label, in this order, whatever fol
 def overlapping(marks: Iterable[M]) -> list[list[M]]:
     """Marks in order, in groups of those that hang together; one alone is a group, too."""
     groups: list[list[M]] = []
+    end = 0  # of the last group
     for mark in sorted(marks):
-        if groups and mark[0] < max(other[1] for other in groups[-1]):
+        if groups and mark[0] < end:
             groups[-1].append(mark)
         else:
             groups.append([mark])
+        end = max(end, mark[1])
     return groups
 
 

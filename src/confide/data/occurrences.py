@@ -13,6 +13,7 @@ from confide.files import arrays, columns
 from confide.files.columns import Findings, Points, Spans, Unlike
 from confide.files.io import Range
 from confide.text.planted import STARTS, is_planted_key
+from confide.text.utf8 import ByteCount
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,14 @@ def in_bytes(points: Points, spans: Spans, line: np.ndarray) -> tuple[np.ndarray
     """Where spans of characters begin and end in the UTF-8 of their texts."""
     start = spans.start.copy()
     end = spans.end.copy()
-    wide = np.flatnonzero((points.sizes != points.lengths)[line])
-    for place, text in zip(
-        wide.tolist(), points.texts.take(arrays.integers(line[wide])).to_pylist(), strict=True
-    ):
-        start[place] = len(text[: start[place]].encode())
-        end[place] = len(text[: end[place]].encode())
+    counted = ByteCount("")
+    last = -1
+    for place in np.flatnonzero((points.sizes != points.lengths)[line]).tolist():
+        if line[place] != last:
+            last = line[place]
+            counted = ByteCount(points.texts[last].as_py())
+        start[place] = counted.before(start[place])
+        end[place] = counted.before(end[place])
     return start, end
 
 

@@ -26,6 +26,7 @@ from confide.text.fakes import filled
 from confide.text.found_values import FoundValues
 from confide.text.planted import NEW_TOKEN, is_planted_key
 from confide.text.tokenizer import Tokenizer
+from confide.text.utf8 import ByteCount
 from confide.types import MASK, SPLITS, Partition, View
 
 BATCH = 2048  # points tokenized at once
@@ -420,12 +421,12 @@ def _covered(
     bytes_: list[int] = []  # first and last of each range
     for base, spans, text in zip(bases.tolist(), ranges, texts, strict=True):
         if spans:
-            ascii = text.isascii()
+            counted = None if text.isascii() else ByteCount(text)
             for start, end, *_ in spans:
                 if start < end:
-                    if not ascii:
-                        start = byte_of(text, start)
-                        end = byte_of(text, end)
+                    if counted is not None:
+                        start = counted.before(start)
+                        end = counted.before(end)
                     bytes_ += (base + start, base + end)
     first, last = np.fromiter(bytes_, np.int64, len(bytes_)).reshape(-1, 2).T
     return overlapping(edges, first, last)
@@ -438,11 +439,6 @@ def overlapping(edges: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.nd
     overlaps = np.zeros(len(edges) - 1, bool)
     overlaps[arrays.runs(from_token, to_token - from_token)] = True
     return overlaps
-
-
-def byte_of(text: str, character: int) -> int:
-    """Offset in UTF-8 of a character of the text."""
-    return len(text[:character].encode())
 
 
 def only_mask(view: View) -> np.ndarray:

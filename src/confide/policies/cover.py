@@ -29,7 +29,7 @@ from confide.specs import CoverPolicySpec, RegexPolicySpec
 from confide.types import MASK, Span
 
 WORD = re.compile(r"\S+")
-EDGE = re.compile(r"^[\W_]+|[\W_]+$")  # punctuation around a word
+EDGE = re.compile(r"^[\W_]+|(?<![\W_])[\W_]+$")  # punctuation around a word
 SHORT = re.compile(r"['’](?:m|re|s|ve|ll|d)$")  # of a verb behind a word: "I'm", "that's"
 ENDS = ".!?"  # of a sentence
 DIGIT = re.compile(r"\d")

@@ -8,6 +8,7 @@ section 3.2); nothing here looks at more than one text.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from confide.types import MASK, Span
@@ -54,6 +55,12 @@ def covered(start: int, end: int, spans: Iterable[Sequence[Any]]) -> bool:
             break
         start = max(start, last)
     return start >= end
+
+
+def is_within(start: int, end: int, runs: Sequence[Range]) -> bool:
+    """The same of runs of spans that touch, as `hidden` has them: whether one holds the range."""
+    at = bisect_right(runs, start, key=itemgetter(0)) - 1
+    return start >= end or (at >= 0 and end <= runs[at][1])
 
 
 def shows(text: str, start: int, end: int, spans: Iterable[Sequence[Any]]) -> bool:

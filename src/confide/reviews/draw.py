@@ -8,11 +8,13 @@ was mended by what a review showed has its next review on other texts. Nobody ch
 
 import hashlib
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from heapq import nsmallest
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +23,7 @@ from confide.files.io import Range, sha256
 from confide.files.rows import Copy, Found, Join, read_rows
 from confide.files.shards import shards
 from confide.files.stretches import Beside, stretches
-from confide.policies import covered, hidden
+from confide.policies import hidden, is_within
 from confide.specs.files import ANY
 from confide.text.masked import is_masked
 from confide.text.planted import is_planted_key
@@ -218,12 +220,13 @@ def quotas(sizes: Mapping[str, int], total: int) -> dict[str, int]:
 @lru_cache(maxsize=1)  # of a text that is counted, which is asked for its words again and again
 def _words_left(text: str, found: tuple[Mark, ...]) -> tuple[tuple[int, int], ...]:
     masked = hidden(text, found)
-    return tuple(word for word in words_of(text) if not covered(*word, masked))
+    return tuple(word for word in words_of(text) if not is_within(*word, masked))
 
 
-def is_between(words: Iterable[tuple[int, int]], first: int, last: int) -> bool:
-    """Whether any of these words has a character from first to last."""
-    return any(start < last and end > first for start, end in words)
+def is_between(words: Sequence[tuple[int, int]], first: int, last: int) -> bool:
+    """Whether any of these words, in order, has a character from first to last."""
+    at = bisect_right(words, first, key=itemgetter(1))
+    return at < len(words) and words[at][0] < last
 
 
 def words_of(text: str) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from confide.errors import InputError, misfit
 from confide.files.io import read_json, write_json
-from confide.policies import covered, hidden
+from confide.policies import hidden, is_within
 from confide.provenance.terms import findings_by, terms
 from confide.reviews.draw import OTHER, Drawn, Mark, Text, Wanted, draw_sample, words_of
 from confide.spec_base import Count
@@ -168,7 +168,7 @@ def is_hidden(text: Text, start: int, end: int) -> bool:
     """Whether every word in a part of a text is masked already: no secret was missed there."""
     words = [word for word in words_of(text.text) if start <= word[0] and word[1] <= end]
     masked = hidden(text.text, text.found)
-    return all(covered(*word, masked) for word in words)
+    return all(is_within(*word, masked) for word in words)
 
 
 def marked(text: Text, marks: Marks, start: int, end: int, label: str) -> Marks:

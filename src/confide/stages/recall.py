@@ -8,6 +8,7 @@ of the label of secrets that fares worst, with one-sided Clopper-Pearson bounds 
 Secrets that the tool planted itself are no secrets of the corpus: they are counted apart.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -40,7 +41,7 @@ from confide.files.rows import Found, Join, located_rows
 from confide.files.shards import scatter, shards
 from confide.files.stretches import Beside
 from confide.output.escaping import warn
-from confide.policies import covered, shows
+from confide.policies import hidden, is_within, shows
 from confide.provenance.terms import findings_by, read_before, terms
 from confide.specs import RecallSpec
 from confide.text.deduplication import TURNS, apart, can_be_copy, content
@@ -377,12 +378,15 @@ def tally(
     spans = finding.spans if finding else []
     if finding and finding.failed:
         count.points["failed"] += 1
+    firsts = sorted(start for start, *_ in gold)
+    lasts = sorted(end for _, end, *_ in gold)
     for start, end, label, *_ in spans if not planted else []:
         count.spans[label] += 1
-        count.true[label] += any(start < last and first < end for first, last, *_ in gold)
+        count.true[label] += bisect_left(firsts, end) > bisect_right(lasts, start)
+    runs = hidden("", spans)
     strings: dict[tuple[str, str], tuple[bool, bool]] = {}
     for start, end, label in dict.fromkeys((start, end, label) for start, end, label, *_ in gold):
-        missed = not covered(start, end, spans)
+        missed = not is_within(start, end, runs)
         unprotected = missed and not (finding and finding.conservative)
         flags = Flags(1, missed, unprotected)
         if planted:

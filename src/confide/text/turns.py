@@ -103,10 +103,12 @@ def _lines(raw: bytes) -> tuple[np.ndarray, np.ndarray]:
     breaks = np.flatnonzero(content == NEWLINE) - 1
     start = np.append(0, breaks + 1)
     end = np.append(breaks, len(raw))
-    while (more := (start < end) & (content[start + 1] == SPACE)).any():
-        start = start + more
-    while (more := (start < end) & (content[end] == SPACE)).any():
-        end = end - more
+    for line in np.flatnonzero((start < end) & (content[start + 1] == SPACE)).tolist():
+        text = raw[start[line] : end[line]]
+        start[line] += len(text) - len(text.lstrip(b" "))
+    for line in np.flatnonzero((start < end) & (content[end] == SPACE)).tolist():
+        text = raw[start[line] : end[line]]
+        end[line] -= len(text) - len(text.rstrip(b" "))
     some = start < end
     return start[some], end[some]
 
