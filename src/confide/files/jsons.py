@@ -67,7 +67,7 @@ def nested(value: Any) -> bool:
 def keys_in(value: Any) -> int:
     """How many keys the objects of a value have, on all levels."""
     keys = 0
-    outer = [[value]]
+    outer: list[Any] = [[value]]
     for part in outer:  # which grows
         keys += len(part) if type(part) is dict else 0
         for inner in part.values() if type(part) is dict else part:
