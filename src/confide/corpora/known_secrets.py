@@ -9,9 +9,10 @@ the value). Parts of it, such as a surname alone, are not.
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any, Literal
 
 from confide.corpora.overlaps import as_one, overlapping
@@ -32,30 +33,28 @@ def marks_of(text: str, values: Mapping[str, Any]) -> list[Mark]:
 
     values: cells by column. Marks that overlap become one, with the label of the longest.
     """
+    alike = folded(text)
     found = [
         [*place, column]
         for column, value in values.items()
-        for place in places_of(text, value)
+        for place in places_of(alike, value)
         if not is_masked(text, *place)
     ]
     return united([], found)
 
 
 def places_of(text: str, value: Any) -> Iterator[Place]:
-    """Where a value stands in a text, from left to right; nowhere if it is too short to tell.
-
-    What stands beside it is looked at here. A pattern that forbids LETTER beside the value takes
-    280 times as long to compile, for each value anew.
+    """Where a value stands in a folded text, from left to right; nowhere if it is too short to
+    tell.
     """
     words = written(value).split()
     if sum(map(len, words)) < LEAST:
         return
-    is_plain = text.isascii() and all(map(str.isascii, words))
-    first_from = spelled(text, words) if is_plain else encoded(text, words)
-    signs = (unicodedata.normalize("NFC", words[0])[0], unicodedata.normalize("NFC", words[-1])[-1])
-    guarded = [GUARDED.match(sign) is not None for sign in signs]
+    spellings = [way for way in spellings_of(words) if first_place(way, text, 0) is not None]
+    composed = unicodedata.normalize("NFC", " ".join(words))
+    guarded = [GUARDED.match(sign) is not None for sign in (composed[0], composed[-1])]
     position = 0
-    while (place := first_from(position)) is not None:
+    while (place := first_of(spellings, text, position)) is not None:
         start, end = place
         beside = (text[start - 1 : start], text[end : end + 1])
         if any(map(is_inside, guarded, beside)):
@@ -65,42 +64,57 @@ def places_of(text: str, value: Any) -> Iterator[Place]:
         position = end
 
 
-def encoded(text: str, words: list[str]) -> Callable[[int], Place | None]:
-    """What finds the first place of words from a position on, however accents are encoded."""
-    capitals = [word.upper() for word in words]
-    # which are more letters than what they stand for in a few words: STRASSE, Straße
-    is_longer = any(map(lambda word, capital: len(word) < len(capital), words, capitals))
-    spellings = [capitals, words] if is_longer else [words]
-    together = [r"\s+".join(map(re.escape, spelling)) for spelling in spellings]
-    forms = dict.fromkeys(unicodedata.normalize(form, one) for one in together for form in FORMS)
-    pattern = re.compile("|".join(forms), re.IGNORECASE)
-
-    def first_from(position: int) -> Place | None:
-        found = pattern.search(text, position)
-        return found and found.span()
-
-    return first_from
+def spellings_of(words: list[str]) -> list[list[str]]:
+    """Folded words as texts may write them: with accents apart or not, and in capitals, which are
+    more letters than what they stand for in a few words (STRASSE, Straße).
+    """
+    together = " ".join(words)
+    if together.isascii():
+        return [folded(together).split()]
+    written_ways = (together, together.upper())
+    ways = [unicodedata.normalize(form, way) for way in written_ways for form in FORMS]
+    return [way.split() for way in dict.fromkeys(map(folded, ways))]
 
 
-def spelled(text: str, words: list[str]) -> Callable[[int], Place | None]:
-    """The same of words and a text in ASCII, without a pattern, which takes long to compile."""
-    text = text.lower()
-    first, *others = map(str.lower, words)
+def folded(text: str) -> str:
+    """A text in which letters that differ by their case alone are the same, sign for sign."""
+    alike = of_one_case(text)
+    if len(alike) == len(text):
+        return alike
+    signs = ((sign, of_one_case(sign)) for sign in text)
+    return "".join(one if len(one) == 1 else sign.lower() for sign, one in signs)
 
-    def first_from(position: int) -> Place | None:
-        while (start := text.find(first, position)) >= 0:
-            end = start + len(first)
-            for word in others:
-                gap = GAP.match(text, end)
-                if gap is None or not text.startswith(word, gap.end()):
-                    break
-                end = gap.end() + len(word)
-            else:
-                return start, end
-            position = start + 1
-        return None
 
-    return first_from
+def of_one_case(text: str) -> str:
+    """In small letters. The other case of ß and İ is longer, and ς has none of its own: others
+    stand for them.
+    """
+    return text.replace("ß", "ẞ").replace("İ", "i").upper().lower().replace("ς", "σ")
+
+
+def first_of(spellings: list[list[str]], text: str, position: int) -> Place | None:
+    """The first place of any spelling from a position on; of two that begin there the earlier
+    spelling's.
+    """
+    found = (first_place(words, text, position) for words in spellings)
+    places = [place for place in found if place is not None]
+    return min(places, key=itemgetter(0), default=None)
+
+
+def first_place(words: list[str], text: str, position: int) -> Place | None:
+    """The first place of words from a position on, with any white space between them."""
+    first, *others = words
+    while (start := text.find(first, position)) >= 0:
+        end = start + len(first)
+        for word in others:
+            gap = GAP.match(text, end)
+            if gap is None or not text.startswith(word, gap.end()):
+                break
+            end = gap.end() + len(word)
+        else:
+            return start, end
+        position = start + 1
+    return None
 
 
 def is_inside(guarded: bool, beside: str) -> bool:
