@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -50,8 +51,9 @@ def places_of(text: str, value: Any) -> Iterator[Place]:
     words = written(value).split()
     if sum(map(len, words)) < LEAST:
         return
-    spellings = [way for way in spellings_of(words) if first_place(way, text, 0) is not None]
-    composed = unicodedata.normalize("NFC", " ".join(words))
+    together = " ".join(words)
+    spellings = [way for way in spellings_of(together) if first_place(way, text, 0) is not None]
+    composed = unicodedata.normalize("NFC", together)
     guarded = [GUARDED.match(sign) is not None for sign in (composed[0], composed[-1])]
     position = 0
     while (place := first_of(spellings, text, position)) is not None:
@@ -64,11 +66,12 @@ def places_of(text: str, value: Any) -> Iterator[Place]:
         position = end
 
 
-def spellings_of(words: list[str]) -> list[list[str]]:
-    """Folded words as texts may write them: with accents apart or not, and in capitals, which are
-    more letters than what they stand for in a few words (STRASSE, Straße).
+@lru_cache(maxsize=64)  # a conversation's values are looked for in each of its messages
+def spellings_of(together: str) -> list[list[str]]:
+    """Folded words, given with a blank between, as texts may write them: with accents apart or not,
+    and in capitals, which are more letters than what they stand for in a few words (STRASSE,
+    Straße).
     """
-    together = " ".join(words)
     if together.isascii():
         return [folded(together).split()]
     written_ways = (together, together.upper())

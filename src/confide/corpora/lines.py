@@ -186,8 +186,8 @@ class Named(msgspec.Struct, gc=False):
 
 
 def unless_blank(name: str | None) -> str | None:
-    """A name of a document or an author; None for a blank one, which would make one person of all
-    authors without a name, and one document of all theirs.
+    """The name of a document or an author; None for a blank one, which would make one document, or
+    one person, of all that have no name.
     """
     return name if name and not name.isspace() else None
 

@@ -12,9 +12,10 @@ its own.
 import importlib
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -57,7 +58,8 @@ def form_of(spec: MessagesSpec) -> Form:
     return form._replace(rows=partial(known_rows, names, form.rows)) if names != Names() else form
 
 
-class Names(NamedTuple):
+@dataclass(frozen=True)
+class Names:
     """What keys of a line are to be called, and which are not read."""
 
     key_by_name: tuple[tuple[str, str], ...] = ()  # as this reader has it, and as the line has it
@@ -65,7 +67,7 @@ class Names(NamedTuple):
     of_messages: frozenset[str] = frozenset()  # keys of a message that are not read
     kept: frozenset[str] = frozenset()  # keys that stay beside their other name
 
-    @property
+    @cached_property
     def left_out(self) -> frozenset[str]:
         """Keys of a line that do not stand in what is read."""
         return self.unread | {key for _, key in self.key_by_name} - self.kept
@@ -90,12 +92,11 @@ def known_rows(
     names: Names, rows: Callable[[Shard], Iterator[Line]], shard: Shard
 ) -> Iterator[Line]:
     """The lines of a shard with the keys that are known here."""
-    left_out = names.left_out
     for line in rows(shard):
-        yield with_names(names, left_out, line)
+        yield with_names(names, line)
 
 
-def with_names(names: Names, left_out: Collection[str], line: Line) -> Line:
+def with_names(names: Names, line: Line) -> Line:
     """A line with names of this reader, and without what is not read.
 
     What is no object stays as it is: the reader refuses it. InputError where a name stands there
@@ -112,7 +113,7 @@ def with_names(names: Names, left_out: Collection[str], line: Line) -> Line:
     if "doc" in names.unread and lines.is_written(row.get("doc")):
         raise line.refused("is of a text that a model wrote or has read: read it", "doc")
     found = {name: given(line, row, key) for name, key in names.key_by_name}
-    row = without(row, left_out)
+    row = without(row, names.left_out)
     for name, value in found.items():
         if name in row:
             raise line.refused(f"another key gives the {name}: add `unread: [{name}]`", name)

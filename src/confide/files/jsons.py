@@ -67,12 +67,13 @@ def nested(value: Any) -> bool:
 def keys_in(value: Any) -> int:
     """How many keys the objects of a value have, on all levels."""
     keys = 0
-    outer: list[Any] = [[value]]
-    for part in outer:  # which grows
-        keys += len(part) if type(part) is dict else 0
-        for inner in part.values() if type(part) is dict else part:
-            if type(inner) is dict or type(inner) is list:
-                outer.append(inner)
+    containers: list[Any] = [[value]]
+    for container in containers:  # which grows
+        is_object = type(container) is dict
+        keys += len(container) if is_object else 0
+        for part in container.values() if is_object else container:
+            if type(part) is dict or type(part) is list:
+                containers.append(part)
     return keys
 
 

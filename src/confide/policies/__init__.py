@@ -31,6 +31,7 @@ from confide.policies.spans import (
     merged_ranges,
     moved,
     redacted_text,
+    runs_of,
     shows,
     union,
 )
@@ -141,6 +142,7 @@ __all__ = [
     "moved",
     "policy",
     "redacted_text",
+    "runs_of",
     "screen_of",
     "shows",
     "together_of",

@@ -58,7 +58,9 @@ def covered(start: int, end: int, spans: Iterable[Sequence[Any]]) -> bool:
 
 
 def is_within(start: int, end: int, runs: Sequence[Range]) -> bool:
-    """The same of runs of spans that touch, as `hidden` has them: whether one holds the range."""
+    """Whether one of some runs, in order and apart, holds every character from start to end: the
+    same as `covered` of the spans that they are made of, without a look at all of them.
+    """
     at = bisect_right(runs, start, key=itemgetter(0)) - 1
     return start >= end or (at >= 0 and end <= runs[at][1])
 
@@ -98,8 +100,11 @@ def redacted_text(text: str, spans: Iterable[Sequence[Any]]) -> str:
 
 def hidden(text: str, spans: Iterable[Sequence[Any]]) -> list[Range]:
     """The runs of touching or overlapping spans, a literal <MASK> among them, in order."""
-    if MASK in text:
-        spans = [*spans, *masks(text)]
+    return runs_of([*spans, *masks(text)] if MASK in text else spans)
+
+
+def runs_of(spans: Iterable[Sequence[Any]]) -> list[Range]:
+    """The runs of touching or overlapping spans, in order."""
     runs: list[Range] = []
     for start, end in sorted([(span[0], span[1]) for span in spans if span[0] < span[1]]):
         if runs and start <= runs[-1][1]:

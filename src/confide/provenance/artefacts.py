@@ -50,12 +50,13 @@ def corpus_state(path: Path) -> str | None:
         return None
     found = dict(found_below(path))
     files = {file: known for file, known in found.items() if stat.S_ISREG(known.st_mode)}
-    by_content = files and sum(known.st_size for known in files.values()) <= MUCH
+    by_content = bool(files) and sum(known.st_size for known in files.values()) <= MUCH
     total = hashlib.sha256()
-    for file, known in files.items() if by_content else found.items():
-        state = b"%d\0%d" % (known.st_size, known.st_mtime_ns)
+    for file, known in (files if by_content else found).items():
+        dated = f"{known.st_size}\0{known.st_mtime_ns}"
+        state = sha256(Path(file)) if by_content else dated
         named = os.fsencode(os.path.relpath(file, path))
-        total.update(b"%s\0%s\n" % (named, sha256(Path(file)).encode() if by_content else state))
+        total.update(b"%s\0%s\n" % (named, state.encode()))
     return total.hexdigest()
 
 

@@ -41,7 +41,7 @@ from confide.files.rows import Found, Join, located_rows
 from confide.files.shards import scatter, shards
 from confide.files.stretches import Beside
 from confide.output.escaping import warn
-from confide.policies import hidden, is_within, shows
+from confide.policies import is_within, runs_of, shows
 from confide.provenance.terms import findings_by, read_before, terms
 from confide.specs import RecallSpec
 from confide.text.deduplication import TURNS, apart, can_be_copy, content
@@ -382,8 +382,9 @@ def tally(
     lasts = sorted(end for _, end, *_ in gold)
     for start, end, label, *_ in spans if not planted else []:
         count.spans[label] += 1
+        # more gold spans begin before its end than end before it begins: one shares a character
         count.true[label] += bisect_left(firsts, end) > bisect_right(lasts, start)
-    runs = hidden("", spans)
+    runs = runs_of(spans)
     strings: dict[tuple[str, str], tuple[bool, bool]] = {}
     for start, end, label in dict.fromkeys((start, end, label) for start, end, label, *_ in gold):
         missed = not is_within(start, end, runs)
