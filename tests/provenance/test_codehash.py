@@ -32,11 +32,11 @@ def root(tmp_path):
     return tmp_path
 
 
-def fresh(root: Path) -> str:
+def fresh(root: Path, module: str = "pack.top") -> str:
     """Hash without what earlier calls parsed."""
     codehash.read.cache_clear()
     codehash.imports.cache_clear()
-    return codehash.code_hash(root, "pack.top")
+    return codehash.code_hash(root, module)
 
 
 def test_closure_follows_relative_lazy_and_package_imports(root):
@@ -180,3 +180,37 @@ def test_specs_hand_on_and_training_does_not_depend_on_how_texts_are_asked_for()
     others = {"confide.specs.synthesis", "confide.specs.experiments"}
     for stage in ("train", "redact", "partition", "certify"):
         assert not others & codehash.closure(src, f"confide.stages.{stage}")
+
+
+def test_hashes_are_kept_until_any_file_of_the_package_is_another(root, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    before = codehash.code_hashes(root, "pack.deep")
+    assert before == {"leaf": codehash.code_hash(root, "pack.deep.leaf")}
+    with monkeypatch.context() as parsing:
+        parsing.setattr(codehash, "code_hash", lambda *_: pytest.fail("was worked out again"))
+        assert codehash.code_hashes(root, "pack.deep") == before
+    leaf = root / "pack/deep/leaf.py"
+    leaf.write_text(leaf.read_text().replace("3", "4"))
+    after = fresh(root, "pack.deep.leaf")
+    assert codehash.code_hashes(root, "pack.deep") == {"leaf": after} != before
+
+
+@pytest.mark.parametrize("kept", ["", "[]", "{}", '{"content": 1}', "\udcff"])
+def test_hashes_that_were_kept_badly_are_worked_out_again(root, monkeypatch, kept):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    before = codehash.code_hashes(root, "pack.deep")
+    [file] = root.glob("pack/deep/__pycache__/code_hashes.*.json")
+    file.write_text(kept, errors="surrogateescape")
+    assert codehash.code_hashes(root, "pack.deep") == before
+
+
+def test_no_hashes_are_kept_where_python_keeps_no_bytecode(root, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert codehash.code_hashes(root, "pack.deep")
+    assert not list(root.rglob("__pycache__"))
+
+
+def test_a_folder_that_cannot_be_written_to_keeps_no_hashes(root, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    (root / "pack/deep/__pycache__").write_text("no folder")
+    assert codehash.code_hashes(root, "pack.deep") == {"leaf": fresh(root, "pack.deep.leaf")}

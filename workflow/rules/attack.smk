@@ -30,7 +30,7 @@ rule certify:
     params:
         spec=lambda w: show(jobs.certification(PARAMS, RUNS[w.run])),
         start_ledgers=lambda w, input: flag("start_ledgers", input.start_ledgers),
-        code=code("certify"),
+        code=CODE["certify"],
     shell:
         "confide certify --spec {params.spec:q} --ledger {input.ledger} {params.start_ledgers} --recall {input.recall} "
         "--neighbours {input.neighbours} --model {input.model} --config {input.config} --original {input.original} "
@@ -59,7 +59,7 @@ rule evaluate:
         runtime=growing(60),
     params:
         spec=lambda w: show(jobs.evaluation(RUNS[w.run])),
-        code=code("evaluate"),
+        code=CODE["evaluate"],
     shell:
         "confide evaluate --spec {params.spec:q} --model {input.model} --original {input.original} "
         "--redacted {input.redacted} --points {input.points} --output {output} > {log} 2>&1"
@@ -88,7 +88,7 @@ rule shadows:
         spec=lambda w: show(jobs.shadow_models(PARAMS, w.shadows)),
         share="",
         checkpoint=".checkpoints/shadows-{dataset}-{shadows}",
-        code=code("shadows"),
+        code=CODE["shadows"],
     shell:
         "OMP_NUM_THREADS=1 confide shadows --spec {params.spec:q} --points {input.points} --tokenizer {input.tokenizer} "
         "{params.share} --processes {threads} --checkpoint {params.checkpoint} --output {output} 2>&1 | tee {log}"
@@ -130,7 +130,7 @@ if SHADOW_SHARES > 1:
         wildcard_constraints:
             shadows="|".join(PARAMS.shadows) or "none",
         params:
-            code=code("gather_shadows"),
+            code=CODE["gather_shadows"],
         shell:
             "confide gather_shadows --shares {input} --output {output} > {log} 2>&1"
 
@@ -183,7 +183,7 @@ rule count_candidates:
         runtime=growing(240),
     params:
         spec=lambda w: show(jobs.attack(PARAMS, RUNS[w.run], w.attack)),
-        code=code("count_candidates"),
+        code=CODE["count_candidates"],
     shell:
         "confide count_candidates --spec {params.spec:q} --model {input.model} --tokenizer {input.tokenizer} "
         "--points {input.points} --canaries {input.canaries} --share {wildcards.share} --output {output} 2>&1 | tee {log}"
@@ -222,7 +222,7 @@ rule attack:
         ledger=lambda w, input: flag("ledger", input.get("ledger")),
         marked=lambda w, input: flag("marked", input.marked),
         counts=lambda w, input: flag("counts", input.counts),
-        code=code("attack"),
+        code=CODE["attack"],
     shell:
         "confide attack --spec {params.spec:q} --model {input.model} --tokenizer {input.tokenizer} "
         "--points {input.points} --canaries {input.canaries} {params.shadows} {params.reference} "
@@ -254,7 +254,7 @@ rule trajectory:
     params:
         spec=lambda w: show(jobs.trajectory(PARAMS, RUNS[w.run])),
         reference=lambda w, input: flag("reference", input.get("reference")),
-        code=code("trajectory"),
+        code=CODE["trajectory"],
     shell:
         "confide trajectory --spec {params.spec:q} --epochs {input.epochs} --model {input.model} "
         "--tokenizer {input.tokenizer} --points {input.points} --canaries {input.canaries} {params.reference} "

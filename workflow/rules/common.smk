@@ -33,7 +33,7 @@ from confide.files.io import check_space
 from confide.output import escaping
 from confide.provenance import snakemake_internals
 from confide.provenance.artefacts import corpus_state, digest_of
-from confide.provenance.code_hash import code_hash
+from confide.provenance.code_hash import code_hashes
 from confide.provenance.records import check_opening, check_records, redate
 from confide.provenance.terms import findings_by
 from confide.runtime import afterwards, failures
@@ -182,15 +182,23 @@ def opening():
         refuse(error)
 
 
-@functools.cache
-def code(stage):
-    """Hash of a stage and of all of the package that it imports: the job reruns when it changes."""
-    return code_hash(SRC, f"confide.stages.{stage}")
+# Hashes of a stage and of all of the package that it imports: a job reruns when its stage's changes.
+CODE = code_hashes(SRC, "confide.stages")
 
 
 def show(spec):
     """A specification as the command line has it."""
     return escaping.parameter(spec.model_dump_json())
+
+
+def later(function, *arguments):
+    """What a rule of one study says, worked out where a job of it is planned and not for all studies before each plan."""
+    return lambda wildcards: function(*arguments)
+
+
+def spec_of(function, name):
+    """A specification that follows from a study's name, as the command line has it."""
+    return show(function(PARAMS, name))
 
 
 def growing(amount):
@@ -395,8 +403,22 @@ def start_ledgers(wildcards):
 
 def read_of(runs):
     """What reports read of some runs: all that is certified and measured, and how training went."""
-    runs = list(runs)
-    return outcome_files(runs) + [f"models/{run.run}/metrics.jsonl" for run in runs]
+    return outcome_files(runs) + metrics_files(runs)
+
+
+def metrics_files(runs):
+    """How the training of some runs went."""
+    return [f"models/{run.run}/metrics.jsonl" for run in runs]
+
+
+def read_of_study(study):
+    """What a report of one study reads."""
+    return read_of(studies.listed(PARAMS, study))
+
+
+def metrics_of_study(study):
+    """How the training of a study's runs went."""
+    return metrics_files(studies.listed(PARAMS, study))
 
 
 def outcome_files(runs):

@@ -11,7 +11,7 @@ rule fetch:
         "logs/benchmarks/fetch/{archive}.tsv"
     params:
         spec=lambda w: show(FetchSpec(archive=w.archive)),
-        code=code("fetch"),
+        code=CODE["fetch"],
     shell:
         "confide fetch --spec {params.spec:q} --output {output} > {log} 2>&1"
 
@@ -25,7 +25,7 @@ rule pretrained:
         "logs/benchmarks/pretrained/{package}.tsv"
     params:
         spec=lambda w: show(PackageSpec(package=w.package)),
-        code=code("pretrained"),
+        code=CODE["pretrained"],
     shell:
         "confide pretrained --spec {params.spec:q} --output {output} > {log} 2>&1"
 
@@ -45,7 +45,7 @@ rule split:
         spec=lambda w: show(SOURCES[w.source]),
         raw=lambda w, input: flag("raw", input.get("raw")),
         files=lambda w: files_of(SOURCES[w.source].corpus),
-        code=code("split"),
+        code=CODE["split"],
     shell:
         "confide split --spec {params.spec:q} {params.raw} --output {output} --threads {threads} > {log} 2>&1"
 
@@ -63,7 +63,7 @@ rule tokenizer:
         spec=lambda w: show(PARAMS.tokenizers[w.tokenizer]),
         points=lambda w, input: flag("points", input.get("points")),
         archive=lambda w, input: flag("archive", input.get("archive")),
-        code=code("tokenizer"),
+        code=CODE["tokenizer"],
     shell:
         "confide tokenizer --spec {params.spec:q} {params.points} {params.archive} --output {output} > {log} 2>&1"
 
@@ -82,7 +82,7 @@ rule plant:
     params:
         spec=lambda w: show(jobs.canaries(PARAMS, w.dataset)),
         tokenizer=lambda w, input: flag("tokenizer", input.get("tokenizer")),
-        code=code("plant"),
+        code=CODE["plant"],
     shell:
         "confide plant --spec {params.spec:q} --points {input.points} {params.tokenizer} "
         "--output {output.points} --canaries {output.canaries} --threads {threads} > {log} 2>&1"
@@ -100,7 +100,7 @@ rule dedup:
     threads: 1
     params:
         spec=lambda w: show(DATASETS[w.dataset].dedup),
-        code=code("dedup"),
+        code=CODE["dedup"],
     shell:
         "confide dedup --spec {params.spec:q} --points {input} --output {output} --threads {threads} > {log} 2>&1"
 
@@ -123,7 +123,7 @@ rule redact:
         spec=lambda w: show(jobs.redaction(PARAMS, w.dataset, float(w.gamma))),
         policies=lambda w: findings_of(w.dataset, w.gamma),  # made again where a list has other words
         share="",
-        code=code("redact"),
+        code=CODE["redact"],
     shell:
         "confide redact --spec {params.spec:q} --points {input.points} --output {output} {params.share} --threads {threads} > {log} 2>&1"
 
@@ -142,7 +142,7 @@ rule found_values:
     params:
         spec=lambda w: show(jobs.found_values(PARAMS, w.dataset)),
         policies=lambda w: findings_of(w.dataset, 0.0),
-        code=code("found_values"),
+        code=CODE["found_values"],
     shell:
         "confide found_values --spec {params.spec:q} --points {input.points} --spans {input.spans} "
         "--policies {params.policies:q} --output {output} > {log} 2>&1"
@@ -175,7 +175,7 @@ rule recall:
     threads: 1
     params:
         spec=lambda w: show(jobs.recall(PARAMS, w.dataset, float(w.gamma))),
-        code=code("recall"),
+        code=CODE["recall"],
     shell:
         "confide recall --spec {params.spec:q} --points {input.points} --spans {input.spans} "
         "--output {output} --threads {threads} > {log} 2>&1"
@@ -195,7 +195,7 @@ rule marked:
     params:
         spec=lambda w: show(jobs.marked(PARAMS, w.dataset, float(w.gamma))),
         content=lambda w: review_of(w.dataset),
-        code=code("marked"),
+        code=CODE["marked"],
     shell:
         "confide marked --spec {params.spec:q} --review {input.review} --points {input.points} --spans {input.spans} "
         "--copies {input.copies} --output {output} > {log} 2>&1"
@@ -224,7 +224,7 @@ rule partition:
         values=lambda w, input: flag("values", input.get("values")),
         fill_key=lambda w, input: flag("fill_key", input.get("fill_key")),
         share="",
-        code=code("partition"),
+        code=CODE["partition"],
     shell:
         "confide partition --spec {params.spec:q} --points {input.points} --copies {input.copies} --spans {input.spans} "
         "--tokenizer {input.tokenizer} --policies {params.policies:q} --original {output.original} "
@@ -259,7 +259,7 @@ rule neighbours:
         review=lambda w, input: flag("review", input.get("review")),
         spans=lambda w, input: flag("spans", input.get("spans")),
         copies=lambda w, input: flag("copies", input.get("copies")),
-        code=code("neighbours"),
+        code=CODE["neighbours"],
     shell:
         "confide neighbours --spec {params.spec:q} --points {input.points} --tokenizer {input.tokenizer} "
         "{params.review} {params.spans} {params.copies} --output {output} --threads {threads} > {log} 2>&1"

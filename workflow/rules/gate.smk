@@ -1,22 +1,25 @@
 # Certificates against audits. The workflow fails where one does not stand, and keeps the tables that say which.
 
+
+def judged_files(study):
+    """Certificates of a study's runs and of their texts, and what audits say of each."""
+    files = []
+    for run in studies.gate(PARAMS, study).runs:
+        stems = [jobs.CERTIFICATE] + ([run.audit] if run.audit is not None else [])
+        files += [f"results/runs/{run.run}/{stem}.json" for stem in stems]
+        if run.audit == jobs.TEXT_AUDIT:
+            texts = f"data/synthetic/{run.run}/synthetic.jsonl"
+            files.append(f"{texts}.certificate.json")
+    return files
+
+
 for study in PARAMS.studies:
 
     rule:
         name:
             f"gate_{study}"
         input:
-            [
-                f"results/runs/{run.run}/{stem}.json"
-                for run in studies.gate(PARAMS, study).runs
-                for stem in (jobs.CERTIFICATE, run.audit)
-                if stem is not None
-            ],
-            [
-                f"data/synthetic/{run.run}/synthetic.jsonl.certificate.json"
-                for run in studies.gate(PARAMS, study).runs
-                if run.audit == jobs.TEXT_AUDIT
-            ],
+            later(judged_files, study),
         output:
             table=f"results/studies/{study}/gate.csv",
             page=report(
@@ -33,8 +36,8 @@ for study in PARAMS.studies:
         group:
             together()
         params:
-            spec=show(studies.gate(PARAMS, study)),
-            code=code("gate"),
+            spec=later(spec_of, studies.gate, study),
+            code=CODE["gate"],
         shell:
             "confide gate --spec {params.spec:q} --results results --output {output.table} --junit {output.junit} "
             "--html {output.page} --texts data/synthetic "
@@ -55,7 +58,7 @@ for study in PARAMS.studies:
         group:
             together()
         params:
-            code=code("passed"),
+            code=CODE["passed"],
         shell:
             "confide passed --gate {input} --output {output} > {log} 2>&1"
 

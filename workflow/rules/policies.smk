@@ -18,7 +18,7 @@ rule pipeline:
         spec=lambda w: show(PARAMS.pipelines[w.pipeline]),
         treebank=lambda w, input: flag("treebank", input.get("treebank")),
         points=lambda w, input: flag("points", input.get("points")),
-        code=code("pipeline"),
+        code=CODE["pipeline"],
     shell:
         "confide pipeline --spec {params.spec:q} {params.treebank} {params.points} "
         "--output {output.pipeline} --scores {output.scores} > {log} 2>&1"
@@ -40,7 +40,7 @@ rule domain_policy:
         runtime=growing(240),
     params:
         spec=lambda w: show(PARAMS.domain_policies[w.fitted]),
-        code=code("domain_policy"),
+        code=CODE["domain_policy"],
     shell:
         "confide domain_policy --spec {params.spec:q} --points {input.points} "
         "--output {output.fitted} --scores {output.scores} > {log} 2>&1"
@@ -59,6 +59,6 @@ rule word_list:
     params:
         spec=lambda w: show(PARAMS.word_lists[w.words]),
         archive=lambda w, input: flag("archive", input.get("archive")),
-        code=code("word_list"),
+        code=CODE["word_list"],
     shell:
         "confide word_list --spec {params.spec:q} --points {input.points} {params.archive} --output {output} > {log} 2>&1"

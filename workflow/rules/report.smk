@@ -6,7 +6,7 @@ for study in PARAMS.studies:
         name:
             f"study_{study}"
         input:
-            read_of(studies.listed(PARAMS, study)),
+            later(read_of_study, study),
         output:
             [
                 f"results/studies/{study}/{table}"
@@ -47,9 +47,9 @@ for study in PARAMS.studies:
         group:
             together()
         params:
-            spec=show(studies.study(PARAMS, study)),
+            spec=later(spec_of, studies.study, study),
             folder=lambda w, output: os.path.dirname(output[0]),
-            code=code("study"),
+            code=CODE["study"],
         shell:
             "confide study --spec {params.spec:q} --results results --models models --output {params.folder} > {log} 2>&1"
 
@@ -59,13 +59,19 @@ PAGES = {"summary": PARAMS.select} | (
     {"papers": PARAMS.papers} if PARAMS.papers else {}
 )
 
+
+def read_of_page(page):
+    """What a page over several studies reads of their runs."""
+    return read_of(jobs.runs_of(PARAMS, PAGES[page]).values())
+
+
 for page, chosen in PAGES.items():
 
     rule:
         name:
             page
         input:
-            read_of(jobs.runs_of(PARAMS, chosen).values()),
+            later(read_of_page, page),
             [f"results/studies/{study}/scan.json" for study in chosen],
         output:
             claims=f"results/{page}/claims.csv",
@@ -81,8 +87,8 @@ for page, chosen in PAGES.items():
         benchmark:
             f"logs/benchmarks/{page}.tsv"
         params:
-            spec=show(studies.summary(PARAMS, chosen)),
-            code=code("summary"),
+            spec=later(spec_of, studies.summary, chosen),
+            code=CODE["summary"],
         shell:
             "confide summary --spec {params.spec:q} --results results --models models --claims {output.claims} "
             "--page {output.page} --opening {output.opening} > {log} 2>&1"
@@ -97,7 +103,7 @@ for study in sorted(
         name:
             f"panel_{study}"
         input:
-            read_of(studies.listed(PARAMS, study)),
+            later(read_of_study, study),
         output:
             f"results/leaderboards/panels/{study}.json",
         log:
@@ -107,8 +113,8 @@ for study in sorted(
         group:
             together()
         params:
-            spec=show(studies.panel(PARAMS, study)),
-            code=code("panel"),
+            spec=later(spec_of, studies.panel, study),
+            code=CODE["panel"],
         shell:
             "confide panel --spec {params.spec:q} --results results --models models --output {output} > {log} 2>&1"
 
@@ -139,10 +145,10 @@ for board in PARAMS.leaderboards:
         benchmark:
             f"logs/benchmarks/leaderboard/{board}.tsv"
         params:
-            spec=show(studies.leaderboard(PARAMS, board)),
+            spec=later(spec_of, studies.leaderboard, board),
             panels=lambda w, input: os.path.dirname(input[0]),
             folder=lambda w, output: os.path.dirname(output[0]),
-            code=code("leaderboard"),
+            code=CODE["leaderboard"],
         shell:
             "confide leaderboard --spec {params.spec:q} --panels {params.panels:q} "
             "--output {params.folder} > {log} 2>&1"
@@ -155,10 +161,7 @@ for trials in jobs.trials(PARAMS):
         name:
             trials
         input:
-            [
-                f"models/{run.run}/metrics.jsonl"
-                for run in studies.listed(PARAMS, trials)
-            ],
+            later(metrics_of_study, trials),
         output:
             f"results/{trials}.csv",
         log:
@@ -166,8 +169,8 @@ for trials in jobs.trials(PARAMS):
         benchmark:
             f"logs/benchmarks/{trials}.tsv"
         params:
-            spec=show(studies.tuning(PARAMS, trials)),
-            code=code("tuning"),
+            spec=later(spec_of, studies.tuning, trials),
+            code=CODE["tuning"],
         shell:
             "confide tuning --spec {params.spec:q} --models models --output {output} > {log} 2>&1"
 

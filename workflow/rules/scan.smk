@@ -22,9 +22,9 @@ def scanned_datasets(runs, public):
     return [name for name in names if DATASETS[name].public == public]
 
 
-def scanned_tokenizers(runs):
-    """Names of the tokenizers of some runs."""
-    return dict.fromkeys(DATASETS[run.row.dataset].tokenizer for run in runs)
+def tokenizer_files_of(runs):
+    """The tokenizers of some runs."""
+    return list(dict.fromkeys(tokenizer_of(run.row.dataset) for run in runs))
 
 
 def secret_points(runs):
@@ -57,6 +57,11 @@ def published_files(datasets):
     return [f"data/tokenizers/{name}.json" for name in names]
 
 
+def published_flag(runs):
+    """The flag that names those of some runs."""
+    return flag("published", published_files([run.row.dataset for run in runs]))
+
+
 def measured_files(runs):
     """What was measured of policies, and goes with a released certificate."""
     recall = [f"data/work/{run.redaction}/recall.json" for run in runs]
@@ -86,28 +91,44 @@ def everything_else(page):
     return [getattr(rules, name).input for name in targets] if page == "summary" else []
 
 
+def of_study(function, study):
+    """What a function of runs says of all that a study's search is for."""
+    return function(scanned_runs(study))
+
+
+def of_page(function, page):
+    """The same of all runs of a page's studies."""
+    return function(jobs.runs_of(PARAMS, PAGES[page]).values())
+
+
+def released_files(study):
+    """Models of a study's runs, and everything that is certified and measured of them."""
+    runs = scanned_runs(study)
+    models = [f"models/{run.run}/{file}" for run in runs for file in jobs.MODEL_FILES]
+    return outcome_files(runs) + models
+
+
+def released_folders(study):
+    """The folders that these lie in, and the study's own."""
+    tops = ("models", "results/runs")
+    folders = [f"{top}/{run.run}" for run in scanned_runs(study) for top in tops]
+    return [*folders, f"results/studies/{study}"]
+
+
 for study in PARAMS.studies:
 
     rule:
         name:
             f"scan_{study}"
         input:
-            outcome_files(scanned_runs(study)),
-            [
-                f"models/{run.run}/{file}"
-                for run in scanned_runs(study)
-                for file in jobs.MODEL_FILES
-            ],
+            later(released_files, study),
             getattr(rules, f"study_{study}").output,
             getattr(rules, f"gate_{study}").output,
-            tokenizers=[
-                f"data/tokenizers/{name}.json"
-                for name in scanned_tokenizers(scanned_runs(study))
-            ],
-            measured=measured_files(scanned_runs(study)),
-            points=secret_points(scanned_runs(study)),
-            canaries=secret_canaries(scanned_runs(study)),
-            public=public_points(scanned_runs(study)),
+            tokenizers=later(of_study, tokenizer_files_of, study),
+            measured=later(of_study, measured_files, study),
+            points=later(of_study, secret_points, study),
+            canaries=later(of_study, secret_canaries, study),
+            public=later(of_study, public_points, study),
         output:
             counts=f"results/studies/{study}/scan.json",
             table=f"results/studies/{study}/scan.csv",
@@ -127,19 +148,11 @@ for study in PARAMS.studies:
         params:
             spec=show(ScanSpec()),
             # Whole folders: what is released is all that lies in them.
-            folders=[
-                f"{top}/{run.run}"
-                for run in scanned_runs(study)
-                for top in ("models", "results/runs")
-            ]
-            + [f"results/studies/{study}"],
+            folders=later(released_folders, study),
             parameters=own_parameter_files(),
             public=lambda w, input: flag("public", input.public),
-            published=flag(
-                "published",
-                published_files([run.row.dataset for run in scanned_runs(study)]),
-            ),
-            code=code("scan"),
+            published=later(of_study, published_flag, study),
+            code=CODE["scan"],
         shell:
             "confide scan --spec {params.spec:q} --points {input.points} --canaries {input.canaries} {params.public} "
             "{params.published} --files {params.folders} {input.tokenizers} {input.measured} "
@@ -159,9 +172,9 @@ for page, chosen in PAGES.items():
             [f"results/studies/{study}/scan.json" for study in chosen],
             getattr(rules, page).output,
             everything_else(page),
-            points=secret_points(jobs.runs_of(PARAMS, chosen).values()),
-            canaries=secret_canaries(jobs.runs_of(PARAMS, chosen).values()),
-            public=public_points(jobs.runs_of(PARAMS, chosen).values()),
+            points=later(of_page, secret_points, page),
+            canaries=later(of_page, secret_canaries, page),
+            public=later(of_page, public_points, page),
         output:
             counts=f"results/{page}/scan.json",
             table=f"results/{page}/scan.csv",
@@ -185,7 +198,7 @@ for page, chosen in PAGES.items():
             ],
             public=lambda w, input: flag("public", input.public),
             published=flag("published", published_files(DATASETS)),
-            code=code("scan"),
+            code=CODE["scan"],
         shell:
             "confide scan --spec {params.spec:q} --points {input.points} --canaries {input.canaries} {params.public} "
             "{params.published} --files $(ls -d {params.folders} 2> /dev/null) "

@@ -46,7 +46,7 @@ if SHARES > 1:
             "logs/benchmarks/digests/{dataset}-{scatteritem}.tsv"
         params:
             spec=lambda w: show(DATASETS[w.dataset].dedup),
-            code=code("digests"),
+            code=CODE["digests"],
         shell:
             "confide digests --spec {params.spec:q} --points {input.points} --key {input.key} "
             "--share {wildcards.scatteritem} --output {output} > {log} 2>&1"
@@ -63,7 +63,7 @@ if SHARES > 1:
         benchmark:
             "logs/benchmarks/repeats/{dataset}-{scatteritem}.tsv"
         params:
-            code=code("repeats"),
+            code=CODE["repeats"],
         shell:
             "confide repeats --points {input.points} --digests {input.digests} --share {wildcards.scatteritem} "
             "--output {output} > {log} 2>&1"
@@ -80,7 +80,7 @@ if SHARES > 1:
         benchmark:
             "logs/benchmarks/copies/{dataset}-{scatteritem}.tsv"
         params:
-            code=code("copies"),
+            code=CODE["copies"],
         shell:
             "confide copies --points {input.points} --digests {input.digests} --repeats {input.repeats} "
             "--share {wildcards.scatteritem} --output {output} > {log} 2>&1"
@@ -158,7 +158,7 @@ if SHARES > 1:
         wildcard_constraints:
             dedup="dedup|nodedup",
         params:
-            code=code("gather"),
+            code=CODE["gather"],
         shell:
             "confide gather --originals {input.originals} --redacteds {input.redacteds} --owners {input.owners} "
             "--original {output.original} --redacted {output.redacted} > {log} 2>&1"

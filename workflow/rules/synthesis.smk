@@ -32,7 +32,7 @@ rule draw:
         runtime=growing(240),
     params:
         spec=lambda w: show(jobs.synthetic(PARAMS, RUNS[w.run])),
-        code=code("draw"),
+        code=CODE["draw"],
     shell:
         "confide draw --spec {params.spec:q} --certificate {input.certificate} --model {input.model} "
         "--tokenizer {input.tokenizer} --share {wildcards.scatteritem} --output {output} > {log} 2>&1"
@@ -64,7 +64,7 @@ rule synthetic:
     params:
         spec=lambda w: show(jobs.synthetic(PARAMS, RUNS[w.run])),
         drawn=lambda w, input: flag("drawn", input.drawn),
-        code=code("synthetic"),
+        code=CODE["synthetic"],
     shell:
         "confide synthetic --spec {params.spec:q} --certificate {input.certificate} --model {input.model} "
         "--tokenizer {input.tokenizer} {params.drawn} --output {output.texts} --stated {output.certificate} > {log} 2>&1"
@@ -93,7 +93,7 @@ rule worth:
         spec=lambda w: show(jobs.worth(PARAMS, RUNS[w.run])),
         templates=lambda w, input: flag("templates", input.get("templates")),
         marked=lambda w, input: flag("marked", input.marked),
-        code=code("worth"),
+        code=CODE["worth"],
     shell:
         "confide worth --spec {params.spec:q} --texts {input.texts} --original {input.original} --redacted {input.redacted} "
         "--points {input.points} --tokenizer {input.tokenizer} {params.templates} {params.marked} --output {output} > {log} 2>&1"
@@ -120,7 +120,7 @@ rule text_audit:
         runtime=growing(240),
     params:
         spec=lambda w: show(jobs.text_audit(PARAMS, RUNS[w.run])),
-        code=code("text_audit"),
+        code=CODE["text_audit"],
     shell:
         "confide text_audit --spec {params.spec:q} --texts {input.texts} --model {input.model} --tokenizer {input.tokenizer} "
         "--points {input.points} --canaries {input.canaries} --output {output} > {log} 2>&1"

@@ -17,7 +17,7 @@ rule track:
         "logs/benchmarks/track.tsv"
     params:
         spec=show(studies.tracking(PARAMS)),
-        code=code("track"),
+        code=CODE["track"],
     shell:
         "confide track --spec {params.spec:q} --results results --models models "
         "--output {output} > {log} 2>&1"

@@ -28,7 +28,7 @@ rule train:
         spec=lambda w: show(jobs.training(PARAMS, RUNS[w.run])),
         init=lambda w, input: flag("init", input.get("init")),
         init_ledger=lambda w, input: flag("init_ledger", input.get("init_ledger")),
-        code=code("train"),
+        code=CODE["train"],
     shell:
         "confide train --processes {resources.processes} --nodes {resources.nodes} --spec {params.spec:q} --original {input.original} --redacted {input.redacted} "
         "--tokenizer {input.tokenizer} {params.init} {params.init_ledger} --checkpoint .checkpoints/{wildcards.run} "

@@ -11,13 +11,51 @@ makes nothing anew. Modules are parsed, never imported.
 
 import ast
 import hashlib
+import json
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from confide.errors import InputError
+from confide.files.io import atomic
+
 DATA = (".csv", ".jinja", ".json", ".txt", ".yaml")  # endings of data files that belong to a module
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def code_hashes(root: Path, package: str) -> dict[str, str]:
+    """The code hash of every module of a package below the folder `root`, by the module's own name.
+
+    Hundreds of files take seconds to parse. So the hashes are kept where Python keeps its bytecode,
+    and hold as long as no file of the whole package has other content. As with bytecode, a folder
+    that cannot be written to keeps none, nor does a Python that was told to write none.
+    """
+    folder = root.joinpath(*package.split("."))
+    kept = folder / "__pycache__" / f"code_hashes.{sys.implementation.cache_tag}.json"
+    content = content_of(root / package.split(".")[0])
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        found = json.loads(kept.read_bytes())
+        if found["content"] == content:
+            return dict(found["hashes"])
+    modules = sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__")
+    hashes = {module: code_hash(root, f"{package}.{module}") for module in modules}
+    if not sys.dont_write_bytecode:
+        with suppress(InputError), atomic(kept) as new:
+            new.write_text(json.dumps({"content": content, "hashes": hashes}))
+    return hashes
+
+
+def content_of(folder: Path) -> str:
+    """Hex SHA-256 of all files in a folder that a code hash can depend on, and of their names."""
+    digest = hashlib.sha256()
+    for file in sorted(file for file in folder.rglob("*") if file.suffix in (".py", *DATA)):
+        if file.parent.name != "__pycache__" and file.is_file():
+            content = hashlib.sha256(file.read_bytes()).hexdigest()
+            digest.update(f"{content} {file.relative_to(folder)}\n".encode())
+    return digest.hexdigest()
 
 
 def code_hash(root: Path, module: str) -> str:

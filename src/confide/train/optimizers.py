@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+import torch._dynamo  # every optimizer imports it, and does so slower than a module (cli.stage)
 from torch import Tensor, nn
 
 from confide.models import trainable
