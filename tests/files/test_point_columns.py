@@ -97,7 +97,7 @@ def test_some_points_are_read_by_the_bytes_at_which_they_begin(tmp_path):
     path.write_bytes(lines(rows))
     shard = Range(path, len(lines(rows[:2])))
     starts = columns.points(shard).at
-    read = columns.points_at(shard, starts[[1, 4, 6]])
+    read = columns.points_at(path, starts[[1, 4, 6]])
     assert read.keys.to_pylist() == ["d3:0", "d6:0", "d8:0"]
     assert read.texts.to_pylist() == ["text 3", "text 6", "text 8"]
 

@@ -14,6 +14,7 @@ from confide.errors import InputError
 from confide.files import shards
 from confide.specs import LinesSpec, SplitSpec
 from confide.stages.split import points, split
+from confide.text.fingerprints import each
 
 ROW = st.fixed_dictionaries(
     {"text": st.sampled_from(["a\nb", "é 😀", "", "one. Two", "\n", "x" * 30])},
@@ -73,9 +74,8 @@ def test_splits_that_lines_name_hold_across_shards(tmp_path, monkeypatch, zeros)
     """A document's split stands on its last line, in another shard than its first; another document
     is whole in one.
     """
-    monkeypatch.setattr(
-        lines, "digest", lambda _: lambda name: hashlib.sha1(name).digest()[zeros:] + bytes(zeros)
-    )
+    ending_so = each(lambda name: hashlib.sha1(name).digest()[zeros:] + bytes(zeros))
+    monkeypatch.setattr(lines, "fresh", lambda: ending_so)
     path = tmp_path / "corpus.jsonl"
     rows = [{"text": f"t{n}", "doc": "far" if n % 50 == 0 else f"n{n // 3}"} for n in range(200)]
     rows[150]["split"], rows[7]["split"] = "test", "valid"

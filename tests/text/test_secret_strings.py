@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from confide.files import buckets
-from confide.text import digests
+from confide.text.fingerprints import fresh
 from confide.text.secret_strings import (
     Everywhere,
     Flags,
@@ -17,6 +17,8 @@ from confide.text.secret_strings import (
     Occurrences,
     Records,
     Strings,
+    alike,
+    all_alike,
     records_of,
 )
 
@@ -41,7 +43,7 @@ points = st.fixed_dictionaries(
 )
 
 
-def by_rows(some: list[dict], digested) -> Records:
+def by_rows(some: list[dict], fingerprints) -> Records:
     strings = Strings()
     for point in some:
         flags: dict = {}
@@ -49,10 +51,10 @@ def by_rows(some: list[dict], digested) -> Records:
             before = flags.get(key, (False, False))
             flags[key] = (before[0] or missed, before[1] or unprotected)
         strings.add(point["author"], flags, fresh=point["fresh"] is not False)
-    return strings.records(digested)
+    return strings.records(fingerprints)
 
 
-def by_columns(some: list[dict], digested) -> Records:
+def by_columns(some: list[dict], fingerprints) -> Records:
     rows = [(line, *secret) for line, point in enumerate(some) for secret in point["secrets"]]
     line = np.array([row[0] for row in rows], np.int64)
     numbers = [-1 if point["author"] is None else AUTHORS.index(point["author"]) for point in some]
@@ -65,7 +67,7 @@ def by_columns(some: list[dict], digested) -> Records:
         missed=np.array([row[2] for row in rows], bool),
         unprotected=np.array([row[3] for row in rows], bool),
     )
-    return records_of(there, AUTHORS, LABELS, digested)
+    return records_of(there, AUTHORS, LABELS, fingerprints)
 
 
 def expected(every: list[dict]) -> tuple[Most, dict[str, Flags]]:
@@ -112,18 +114,25 @@ def test_counts_are_what_counting_one_by_one_gives(tmp_path_factory, shards, lar
     """Of shards that are read as rows and as columns, in parts of a record or in one; what differs
     in case, blanks or the encoding of accents alone is one string.
     """
-    digested = digests.fresh()
+    fingerprints = fresh()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(buckets, "LARGEST", largest)
         everywhere = Everywhere(tmp_path_factory.mktemp("strings"), 0)
         for as_columns, some in shards:
             records = by_columns if as_columns else by_rows
-            everywhere.add(records(some, digested))
+            everywhere.add(records(some, fingerprints))
             later = [point for point in some if point["fresh"] is None]
-            everywhere.add(records(later, digested).taken_back())
+            everywhere.add(records(later, fingerprints).taken_back())
         labels = everywhere.labels(1)
         most = everywhere.most(1)
     wanted_most, wanted_labels = expected([point for _, some in shards for point in some])
     assert most == wanted_most
-    names = {digested(name.encode()).rstrip(b"\0"): name for name in LABELS}
+    of_labels = fingerprints(pa.array([name.encode() for name in LABELS], pa.binary())).tolist()
+    names = dict(zip(of_labels, LABELS, strict=True))
     assert {names[label]: flags for label, flags in labels.items()} == wanted_labels
+
+
+@given(st.lists(st.text(st.sampled_from("aZ \t\x1c\x7fÄe\u0301ß\u00a0"), max_size=6), max_size=6))
+def test_columns_are_spelled_as_strings_one_by_one(some):
+    column = pa.array(["before", *some], pa.string()).slice(1)
+    assert all_alike(column).to_pylist() == [alike(secret) for secret in some]

@@ -9,12 +9,12 @@ others. What is in UTF-16, CSV or Arrow is read from one end to the other by one
 
 import contextlib
 import hashlib
+import itertools
 import re
 from collections import ChainMap, defaultdict
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,14 +25,14 @@ import orjson
 
 from confide.corpora.shares import check_train
 from confide.errors import InputError
-from confide.files import columns, jsons
-from confide.files.buckets import DIGEST, KEYED, Buckets, later
+from confide.files import arrays, columns, jsons
+from confide.files.buckets import KEYED, Buckets, later
 from confide.files.encodings import ENDS, Encoding, binary, byte_lines, codec_of, decoded
 from confide.files.io import Range, count_lines, is_short, size_of
 from confide.files.shards import scatter, shards
 from confide.specs import OwnSpec
-from confide.text.digests import digest
 from confide.text.documents import Documents
+from confide.text.fingerprints import Fingerprints, fresh
 from confide.text.masked import cuts_a_mask, is_masked
 from confide.types import MASK, SPLITS, Record, Span, SplitName
 
@@ -314,7 +314,7 @@ def gold(line: Line, raw_spans: Any, text: str, key: str = "spans") -> tuple[Spa
         if cuts_a_mask(text, start, end):
             raise line.refused(f"[{start}, {end}) cuts a {MASK} of the text in two", key)
     spans = tuple(Span(*span) for span in sorted(raw_spans))
-    if any(left.end > right.start for left, right in pairwise(spans)):
+    if any(left.end > right.start for left, right in itertools.pairwise(spans)):
         raise line.refused("spans overlap", key)
     return spans
 
@@ -538,16 +538,21 @@ class Plan(NamedTuple):
 
     spec: OwnSpec
     places: Places
-    # digests of the names of documents that stand in several shards
-    returning: frozenset[bytes] = frozenset()
-    digested: Callable[[bytes], bytes] = bytes
     form: Form = TEXTS
     of_model: bool = False  # a model wrote the texts, and their file says so
+    fingerprints: Fingerprints = fresh()
+    # fingerprints of the names of documents that stand in several shards
+    returning: frozenset[bytes] = frozenset()
 
-    def returns(self, doc: str) -> bool:
-        """Whether a document stands in several shards."""
-        is_named = bool(self.returning) and not doc.startswith(AUTOMATIC)
-        return is_named and self.digested(doc.encode()) in self.returning
+    def returns(self, docs: Sequence[str]) -> list[bool]:
+        """Which documents stand in several shards."""
+        if not self.returning:
+            return [False] * len(docs)
+        found = self.fingerprints(arrays.binaries([doc.encode() for doc in docs])).tolist()
+        return [
+            one in self.returning and not doc.startswith(AUTOMATIC)
+            for one, doc in zip(found, docs, strict=True)
+        ]
 
 
 def plan(spec: OwnSpec, folder: Path, threads: int, form: Form, parts: Sequence[Shard]) -> Plan:
@@ -557,23 +562,20 @@ def plan(spec: OwnSpec, folder: Path, threads: int, form: Form, parts: Sequence[
     """
     path = Path(spec.path)
     places = Places()
-    digested = digest("hmac-sha1")
+    fingerprints = fresh()
     if form.has_plain(path):
         return Plan(spec, places, form=form)
     of_model = is_synthetic(path)
     size = sum(map(size_of, {part.range.path for part in parts}))
     buckets = Buckets(folder, size, KEYED)
     notes: list[tuple[int, Said]] = []
-    for first, several in scatter(lambda: partial(_said, digested, form), parts, threads):
+    for first, several in scatter(lambda: partial(_said, fingerprints, form), parts, threads):
         buckets.add(first)
         notes += several
-    # numpy gives strings without the zeros that they end in
     names = frozenset(
-        name.ljust(DIGEST, b"\0")
-        for piece in buckets.each(later, threads)
-        for name in piece["digest"].tolist()
+        name for piece in buckets.each(later, threads) for name in piece["digest"].tolist()
     )
-    ready = Plan(spec, places, names, digested, form, of_model)
+    ready = Plan(spec, places, form, of_model, fingerprints, names)
     if names:
         shared = scatter(lambda: partial(_shared, ready), parts, threads)
         notes = [note for some in shared for note in some]
@@ -583,7 +585,7 @@ def plan(spec: OwnSpec, folder: Path, threads: int, form: Form, parts: Sequence[
 
 
 def _said(
-    digested: Callable[[bytes], bytes], form: Form, shard: Shard
+    fingerprints: Fingerprints, form: Form, shard: Shard
 ) -> tuple[np.ndarray, list[tuple[int, Said]]]:
     """Records KEYED of the names of documents in a shard, and notes of those that join authors."""
     named = list(_names(form, shard))
@@ -591,7 +593,7 @@ def _said(
     for number, (doc, _, _) in named:
         lines_of.setdefault(doc, number)
     first = np.zeros(len(lines_of), KEYED)
-    first["digest"] = [digested(_name(doc).encode()) for doc in lines_of]
+    first["digest"] = fingerprints(arrays.binaries([_name(doc).encode() for doc in lines_of]))
     first["at"] = list(lines_of.values())
     if len(lines_of) == len(named):
         return first, []  # no document has a second author
@@ -645,7 +647,8 @@ def _shared(plan: Plan, shard: Shard) -> list[tuple[int, Said]]:
     These are notes of documents that return, or that join authors.
     """
     notes = [(line.number, note) for line, note in _notes(plan.form, shard)]
-    returning = [note for note in notes if plan.returns(_name(note[1][0]))]
+    returns = plan.returns([_name(doc) for _, (doc, _, _) in notes])
+    returning = itertools.compress(notes, returns)
     return sorted({*returning, *_joining(notes)}, key=itemgetter(0))
 
 

@@ -3,16 +3,19 @@
 Both are the same whether one job looks for copies or several share the search.
 """
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Container
 
 import numpy as np
+import pyarrow as pa
 from msgspec.json import Decoder
 
-from confide.files import arrays, buckets, columns
-from confide.files.buckets import Apart
+from confide.files import arrays, columns
+from confide.files.buckets import Apart, Offsets
 from confide.files.io import Range, dump_lines, read_lines
 from confide.files.rows import Copy, located_rows
-from confide.text.deduplication import apart, digests
+from confide.text.deduplication import apart, can_be_copy, content, contents_apart
+from confide.text.fingerprints import Fingerprints
 
 WARNING = (
     "dedup: warning: plain SHA-1 digests of short secrets can be guessed by enumeration; "
@@ -20,18 +23,34 @@ WARNING = (
 )
 
 
-def records(digested: Callable[[bytes], bytes], shard: Range) -> Apart:
-    """Where texts stand first in a shard, and where again, with their digests."""
+def records(fingerprints: Fingerprints, shard: Range) -> Apart:
+    """Where texts stand first in a shard, and where again, with their fingerprints."""
     try:
         points = columns.points(shard, columns.LONG)
     except columns.Unlike:
-        return buckets.apart(lambda part: _digests(digested, part), shard)
-    return apart(points, points.train, digested)
+        return _by_rows(fingerprints, shard, range(shard.start, sys.maxsize))
+    return apart(points, points.train, fingerprints)
 
 
-def _digests(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
-    rows = located_rows(shard, "key", "text", "split", "answers")
-    return digests(((at, text, split, turns) for at, (_, text, split, turns) in rows), digested)
+def records_at(fingerprints: Fingerprints, suspects: Offsets, shard: Range) -> Apart:
+    """The same of those of its points that begin at some bytes and can be copies."""
+    at = suspects.within(shard)
+    try:
+        points = columns.points_at(shard.path, at)
+    except columns.Unlike:
+        return _by_rows(fingerprints, shard, frozenset(at.tolist()))
+    return contents_apart(at, points.texts.cast(pa.binary()), fingerprints)
+
+
+def _by_rows(fingerprints: Fingerprints, shard: Range, chosen: Container[int]) -> Apart:
+    """The same of points that begin at chosen bytes, row by row."""
+    found = {
+        at: content(text, answers)
+        for at, (text, split, answers) in located_rows(shard, "text", "split", "answers")
+        if at in chosen and can_be_copy(text, split)
+    }
+    at = np.fromiter(found, np.int64, len(found))
+    return contents_apart(at, arrays.binaries(list(found.values())), fingerprints)
 
 
 def lines(copied: np.ndarray, shard: Range) -> bytes:

@@ -9,16 +9,15 @@ grows with how often the same thing stands in the corpus.
 """
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from confide.files import arrays
-from confide.files.io import Range, size_of, unnamed
+from confide.files.io import Range, unnamed
 from confide.files.shards import Result, scatter
 
 DIGEST = 20  # bytes
@@ -28,8 +27,6 @@ SHARE = 64 << 20  # bytes of the corpus to a bucket
 MOST = 128  # buckets: each is an open file
 LARGEST = 32 << 20  # bytes of records that are looked at together
 
-# Of a shard: where something stands in it, and its digest, in order.
-Look = Callable[[Any], Iterable[tuple[int, bytes]]]
 # Records KEYED: first occurrences of digests, and later ones.
 Apart = tuple[np.ndarray, np.ndarray]
 
@@ -175,20 +172,6 @@ def within(runs: Iterable[np.ndarray], shard: Range) -> np.ndarray:
     return np.sort(np.concatenate(found))
 
 
-def repeats(
-    records: Callable[[Range], Apart], shards: Sequence[Range], folder: Path, threads: int
-) -> Offsets:
-    """Where all that stands in shards with a digest that was found before.
-
-    `records`: of a shard, what `apart` gives.
-    """
-    buckets = Buckets(folder, size_of(shards[0].path), KEYED)
-    offsets = Offsets(folder)
-    sort(records, shards, threads, buckets=buckets, offsets=offsets)
-    offsets.gather(buckets.each(later_places, threads))
-    return offsets
-
-
 def sort(
     records: Callable[[Range], Apart],
     shards: Sequence[Range],
@@ -208,18 +191,11 @@ def later_places(records: np.ndarray) -> np.ndarray:
     return later(records)["at"]
 
 
-def apart(look: Look, shard: Any) -> Apart:
-    """Records KEYED of a shard: first occurrences of digests, and later ones."""
-    seen: set[bytes] = set()
-    first = bytearray()
-    others = bytearray()
-    for at, digest in look(shard):
-        size = len(seen)
-        seen.add(digest)
-        records = others if len(seen) == size else first
-        records += digest
-        records += at.to_bytes(8, sys.byteorder)
-    return np.frombuffer(first, KEYED), np.frombuffer(others, KEYED)
+def places_of_alike(records: np.ndarray) -> np.ndarray:
+    """Where all records stand whose digest another one has, too."""
+    digests, different = arrays.numbered(records["digest"])
+    several = np.bincount(digests, minlength=len(different)) > 1
+    return records["at"][several[digests]]
 
 
 def later(records: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ Shapes: N lines, S spans.
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import orjson
@@ -515,13 +516,15 @@ def points(shard: Range, longest: int | None = None) -> Points:
     return points_of(raw, shard.start)
 
 
-def points_at(shard: Range, at: np.ndarray) -> Points:
-    """Those points of a shard that begin at some bytes of the file, in another place; Unlike as
-    `points` has it.
+def points_at(path: Path, at: np.ndarray) -> Points:
+    """Those points of a file that begin at some bytes, ascending, as if no others stood in it;
+    Unlike as `points` has it.
     """
-    raw = read(shard)
-    starts = (at - shard.start).tolist()
-    lines = [raw[start : raw.find(b"\n", start) + 1] for start in starts]
+    lines = []
+    with readable(path), open(path, "rb") as file:
+        for start in at.tolist():
+            file.seek(start)
+            lines.append(file.readline())
     return points_of(b"".join(lines), 0)
 
 

@@ -3,16 +3,25 @@
 Only keys of points are written.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from confide.data.copies import WARNING, lines, records
-from confide.files.buckets import Offsets, repeats
-from confide.files.io import Range, write_pieces
+from confide.data.copies import WARNING, lines, records, records_at
+from confide.files.buckets import (
+    KEYED,
+    Buckets,
+    Offsets,
+    later_places,
+    places_of_alike,
+    sort,
+)
+from confide.files.io import Range, size_of, write_pieces
 from confide.files.shards import scatter, shards
 from confide.files.stretches import closing
 from confide.output.escaping import warn
 from confide.specs import DedupSpec
+from confide.text import fingerprints
 from confide.text.digests import digest
 
 
@@ -27,8 +36,28 @@ def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> N
     if spec.digest == "sha1":
         warn(WARNING)
     ranges = shards(points)
-    later = repeats(partial(records, digest(spec.digest)), ranges, output.parent, threads)
+    later = later_copies(spec, ranges, output.parent, threads)
     write_pieces(output, scatter(lambda: partial(later_lines, later), ranges, threads))
+
+
+def later_copies(spec: DedupSpec, ranges: Sequence[Range], folder: Path, threads: int) -> Offsets:
+    """Where later copies begin.
+
+    SHA-1 decides, which is slow: it is asked about texts alone that have a fingerprint in common
+    with one of another shard.
+    """
+    later = Offsets(folder)
+    size = size_of(ranges[0].path)
+    alike = Buckets(folder, size, KEYED)
+    sort(partial(records, fingerprints.fresh()), ranges, threads, buckets=alike, offsets=later)
+    suspects = Offsets(folder)
+    suspects.gather(alike.each(places_of_alike, threads))
+    digested = fingerprints.each(digest(spec.digest))
+    same = Buckets(folder, size, KEYED)
+    of_suspects = partial(records_at, digested, suspects)
+    sort(of_suspects, ranges, threads, buckets=same, offsets=later)
+    later.gather(same.each(later_places, threads))
+    return later
 
 
 def later_lines(later: Offsets, shard: Range) -> bytes:

@@ -15,6 +15,7 @@ from confide.files.shards import numbers_of_share, of_share, shards
 from confide.output.escaping import warn
 from confide.specs import DedupSpec
 from confide.text.digests import BLOCK, digest
+from confide.text.fingerprints import each
 
 
 def digests(spec: DedupSpec, *, points: Path, key: Path, share: str, output: Path) -> None:
@@ -31,7 +32,7 @@ def digests(spec: DedupSpec, *, points: Path, key: Path, share: str, output: Pat
     secret = read_bytes(key)
     if len(secret) != BLOCK:
         raise InputError(f"expected {BLOCK} bytes", file=key)
-    digested = digest(spec.digest, secret)
+    digested = each(digest(spec.digest, secret))
     _, count = numbers_of_share(share)
     buckets = Buckets(output.parent, size_of(points), KEYED, multiple=count)
     offsets = Offsets(output.parent)

@@ -10,7 +10,6 @@ Secrets that the tool planted itself are no secrets of the corpus: they are coun
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from pathlib import Path
@@ -18,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from confide.data import occurrences
 from confide.data.label_rates import of_worst_label, upper
@@ -32,9 +30,9 @@ from confide.data.occurrences import (
     covered as covered_at,
 )
 from confide.dp.accounting.bounds import each_of
-from confide.files import arrays, buckets, columns
+from confide.files import arrays, columns
 from confide.files.buckets import KEYED, Buckets, Offsets, later_places
-from confide.files.columns import Points
+from confide.files.columns import Points, Spans
 from confide.files.io import Range, size_of, write_json
 from confide.files.jsons import JsonObject
 from confide.files.rows import Found, Join, located_rows
@@ -44,8 +42,8 @@ from confide.output.escaping import warn
 from confide.policies import is_within, runs_of, shows
 from confide.provenance.terms import findings_by, read_before, terms
 from confide.specs import RecallSpec
-from confide.text.deduplication import TURNS, apart, can_be_copy, content
-from confide.text.digests import fresh
+from confide.text.deduplication import TURNS, apart, can_be_copy, content, contents_apart
+from confide.text.fingerprints import KEY, Fingerprints, fresh
 from confide.text.planted import is_planted_key
 from confide.text.secret_strings import (
     Everywhere,
@@ -62,6 +60,7 @@ from confide.types import MASK
 NO_GOLD = (
     "the corpus names no secrets, so nobody can say what the policy misses: its rates are unknown"
 )
+MARK = np.dtype([("start", np.int64), ("end", np.int64), ("label", KEY)])  # of a gold span
 BOUNDED = ("miss_rate", "delta2", "delta2_given_miss")
 
 
@@ -97,12 +96,12 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
 
     Guarantees: only counts and rates are written, never a secret.
     """
-    digested = fresh()
+    fingerprints = fresh()
     labels = spec.text.labels
     strings = Everywhere(output.parent, size_of(points))
     count = count_into(
         strings,
-        digested,
+        fingerprints,
         points=points,
         findings=Beside(spans, findings_by(spec.redact)),
         labels=labels,
@@ -111,10 +110,11 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
     by_label = strings.labels(threads)
     for label in labels or spec.named:
         count.secrets.setdefault(label, Flags())
-    unique = {}
-    for label in count.secrets:
-        as_numpy_has_it = digested(label.encode()).rstrip(b"\0")
-        unique[label] = by_label.get(as_numpy_has_it, Flags())
+    names = [label.encode() for label in count.secrets]
+    known = fingerprints(arrays.binaries(names)).tolist()
+    unique = {
+        label: by_label.get(name, Flags()) for label, name in zip(count.secrets, known, strict=True)
+    }
     measured_on = {"terms": terms(spec.text, spec.redact), "reads": list(read_before(spec.reads))}
     measurement = summary(count, unique, strings.most(threads), spec.confidence)
     write_json(output, measured_on | measurement)
@@ -128,7 +128,7 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
 
 def count_into(
     strings: Everywhere,
-    digested: Callable[[bytes], bytes],
+    fingerprints: Fingerprints,
     *,
     points: Path,
     findings: Beside,
@@ -144,20 +144,20 @@ def count_into(
     count = Count()
     texts = Buckets(strings.folder, size_of(points), KEYED)
     for part, records, first in scatter(
-        lambda: partial(counted, digested, findings, labels), ranges, threads
+        lambda: partial(counted, fingerprints, findings, labels), ranges, threads
     ):
         count.join(part)
         strings.add(records)
         texts.add(first)
     copies = Offsets(strings.folder)
     copies.gather(texts.each(later_places, threads))
-    for records in scatter(lambda: partial(copied, digested, copies, labels), ranges, threads):
+    for records in scatter(lambda: partial(copied, fingerprints, copies, labels), ranges, threads):
         strings.add(records)
     return count
 
 
 def counted(
-    digested: Callable[[bytes], bytes],
+    fingerprints: Fingerprints,
     findings: Beside,
     labels: list[str] | None,
     shard: Range,
@@ -171,13 +171,13 @@ def counted(
     """
     try:
         joined = occurrences.read(shard, findings.of(shard))
-        return of_columns(digested, labels, joined)
+        return of_columns(fingerprints, labels, joined)
     except columns.Unlike:
-        return of_rows(digested, findings, labels, shard)
+        return of_rows(fingerprints, findings, labels, shard)
 
 
 def of_columns(
-    digested: Callable[[bytes], bytes], labels: list[str] | None, joined: Joined
+    fingerprints: Fingerprints, labels: list[str] | None, joined: Joined
 ) -> tuple[Count, Records, np.ndarray]:
     """The same of columns; Unlike where spans of a point overlap."""
     points = joined.points
@@ -211,7 +211,7 @@ def of_columns(
     for place in np.flatnonzero(missed & ~of_planted):
         if shows(*in_its_text(joined, line[place], start[place], end[place])):
             count.shown[gold.names[numbers[place]]] += 1
-    texts, again = apart(points, gold.counts > 0, digested, marks_of)
+    texts, again = apart(points, gold.counts > 0, fingerprints, marks_of(gold, fingerprints))
     real_secrets = ~of_planted
     there = Occurrences(
         line=line[real_secrets],
@@ -222,7 +222,7 @@ def of_columns(
         missed=missed[real_secrets],
         unprotected=unprotected[real_secrets],
     )
-    return count, records_of(there, points.owner.names, gold.names, digested), texts
+    return count, records_of(there, points.owner.names, gold.names, fingerprints), texts
 
 
 def in_its_text(
@@ -251,7 +251,7 @@ def flags(missed: np.ndarray, unprotected: np.ndarray, which: np.ndarray) -> Fla
 
 
 def of_rows(
-    digested: Callable[[bytes], bytes],
+    fingerprints: Fingerprints,
     findings: Beside,
     labels: list[str] | None,
     shard: Range,
@@ -259,7 +259,9 @@ def of_rows(
     """The same, row by row."""
     count = Count()
     strings = Strings()
-    texts, again = buckets.apart(partial(gold_digests, digested), shard)
+    contents = marked_contents(fingerprints, shard)
+    places = np.fromiter(contents, np.int64, len(contents))
+    texts, again = contents_apart(places, arrays.binaries(list(contents.values())), fingerprints)
     later = frozenset(again["at"].tolist())
     found = Join(Found, findings.of(shard))
     for at, (key, owner, text, split, gold) in located_rows(
@@ -277,44 +279,46 @@ def of_rows(
         else:
             count.points["public"] += 1
     found.finish()
-    return count, strings.records(digested), texts
+    return count, strings.records(fingerprints), texts
 
 
-def gold_digests(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
-    """Where training points with gold spans begin, and digests of texts and spans, row by row.
+def marked_contents(fingerprints: Fingerprints, shard: Range) -> dict[int, bytes]:
+    """Texts and marks of training points with gold spans, by where these begin, row by row.
 
     A text in which other secrets are marked is no copy here: its secrets stand in the first one,
     too, which is read, and nowhere else are they counted. Points that cannot be copies are left
     out.
     """
+    contents: dict[int, bytes] = {}
+    counts: list[int] = []
+    spans: list[tuple[int, int, int]] = []
+    labels: dict[str, int] = {}
     for at, (text, split, answers, gold) in located_rows(shard, "text", "split", "answers", "gold"):
         if gold and can_be_copy(text, split):
-            marks = "".join(mark(*span[:3]) for span in gold).encode()
-            yield at, digested(content(text, answers) + TURNS + marks)
+            contents[at] = content(text, answers) + TURNS
+            counts.append(len(gold))
+            for start, end, label, *_ in gold:
+                spans.append((start, end, labels.setdefault(label, len(labels))))
+    start, end, number = np.array(spans, np.int64).reshape(-1, 3).T
+    every = Spans(np.array(counts, np.int64), start, end, number, list(labels))
+    marks = marks_of(every, fingerprints).to_pylist()
+    return {at: said + mark for (at, said), mark in zip(contents.items(), marks, strict=True)}
 
 
-def mark(start: int, end: int, label: str) -> str:
-    """One gold span, so that two lists of them are alike only where they are the same."""
-    return f"{start},{end},{len(label.encode())},{label};"
-
-
-def marks_of(points: Points) -> pa.StringArray:
-    """The same of the gold spans of each point (N,), in columns."""
-    gold = points.gold
-    labels = arrays.texts([f",{len(name.encode())},{name};" for name in gold.names])
-    spans = pc.binary_join_element_wise(
-        arrays.digits(gold.start),
-        arrays.text(","),
-        arrays.digits(gold.end),
-        labels.take(arrays.integers(gold.label)),
-        arrays.text(""),
-    )
-    edges = np.append(0, np.cumsum(gold.counts))
-    return pc.binary_join(arrays.lists(edges, spans), "")
+def marks_of(gold: Spans, fingerprints: Fingerprints) -> pa.BinaryArray:
+    """What is marked in each point (N,), the same for the same places and labels."""
+    marks = np.empty(len(gold.start), MARK)
+    marks["start"] = gold.start
+    marks["end"] = gold.end
+    names = arrays.binaries([name.encode() for name in gold.names])
+    marks["label"] = fingerprints(names)[gold.label]
+    edges = np.append(0, np.cumsum(gold.counts)).astype(np.int32) * MARK.itemsize
+    buffers = [None, pa.py_buffer(edges), pa.py_buffer(marks)]
+    return pa.Array.from_buffers(pa.binary(), len(gold.counts), buffers)
 
 
 def copied(
-    digested: Callable[[bytes], bytes], copies: Offsets, labels: list[str] | None, shard: Range
+    fingerprints: Fingerprints, copies: Offsets, labels: list[str] | None, shard: Range
 ) -> Records:
     """What takes back of a shard that texts are the first of their kind that stand in one before.
 
@@ -322,16 +326,15 @@ def copied(
     """
     later = copies.within(shard)
     if not len(later):
-        return Strings().records(digested)
+        return Strings().records(fingerprints)
     try:
-        return copied_columns(digested, labels, columns.points_at(shard, later)).taken_back()
+        points = columns.points_at(shard.path, later)
+        return copied_columns(fingerprints, labels, points).taken_back()
     except columns.Unlike:
-        return copied_rows(digested, labels, shard, later).taken_back()
+        return copied_rows(fingerprints, labels, shard, later).taken_back()
 
 
-def copied_columns(
-    digested: Callable[[bytes], bytes], labels: list[str] | None, points: Points
-) -> Records:
+def copied_columns(fingerprints: Fingerprints, labels: list[str] | None, points: Points) -> Records:
     """Records of the secret strings of points, as if none were a copy."""
     gold = points.gold
     is_planted = planted(points)
@@ -346,11 +349,11 @@ def copied_columns(
         missed=np.zeros(len(line), bool),
         unprotected=np.zeros(len(line), bool),
     )
-    return records_of(there, points.owner.names, gold.names, digested)
+    return records_of(there, points.owner.names, gold.names, fingerprints)
 
 
 def copied_rows(
-    digested: Callable[[bytes], bytes], labels: list[str] | None, shard: Range, later: np.ndarray
+    fingerprints: Fingerprints, labels: list[str] | None, shard: Range, later: np.ndarray
 ) -> Records:
     """The same, row by row."""
     strings = Strings()
@@ -363,7 +366,7 @@ def copied_rows(
                 if labels is None or label in labels
             }
             strings.add(owner, here, fresh=True)
-    return strings.records(digested)
+    return strings.records(fingerprints)
 
 
 def tally(

@@ -219,9 +219,7 @@ def cut(
     """
     with no_collection():
         there = lines.documents(plan, shard)
-        returning = np.zeros(len(there), bool)
-        if plan.returning:
-            returning[:] = list(map(plan.returns, there.names))
+        returning = np.array(plan.returns(there.names), bool)
         cutting = Cutting(spec, there, returning)
         return cutting.written(), cutting.seen
 

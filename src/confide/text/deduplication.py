@@ -7,7 +7,6 @@ show in nothing that training reads.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
 
 import numpy as np
 import orjson
@@ -15,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from confide.files import arrays
-from confide.files.buckets import DIGEST, KEYED
+from confide.files.buckets import KEYED, Apart
 from confide.files.columns import Points
+from confide.text.fingerprints import Fingerprints
 from confide.types import MASK
 
-Place = TypeVar("Place")  # what a point is called: its key, or the byte at which it begins
 Answers = Sequence[tuple[int, int]] | None  # ranges of the assistants' turns in a conversation
 TURNS = b"\xff"  # between a text and what is known of it, such as its turns: a byte of no text
 
@@ -27,27 +26,32 @@ TURNS = b"\xff"  # between a text and what is known of it, such as its turns: a 
 def apart(
     points: Points,
     chosen: np.ndarray,
-    digested: Callable[[bytes], bytes],
-    marks: Callable[[Points], pa.StringArray] | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Records KEYED of those of chosen points (N,) that can be copies of one another.
+    fingerprints: Fingerprints,
+    marks: pa.BinaryArray | None = None,
+) -> Apart:
+    """What `contents_apart` says of those of chosen points (N,) that can be copies of one another.
 
-    First those of the first of each text, then those of the others.
-
-    marks: what is known of points beside their texts, where only those are copies that agree in it.
+    marks: what is known of points (N,) beside their texts, if only those are copies that agree.
     """
     places = np.flatnonzero(points.train & chosen & ~points.masked)
     contents = points.texts.take(arrays.integers(places)).cast(pa.binary())
     if marks is not None:
-        beside = marks(points).take(arrays.integers(places)).cast(pa.binary())
+        beside = marks.take(arrays.integers(places))
         contents = pc.binary_join_element_wise(contents, beside, pa.scalar(TURNS))
+    return contents_apart(points.at[places], contents, fingerprints)
+
+
+def contents_apart(at: np.ndarray, contents: pa.BinaryArray, fingerprints: Fingerprints) -> Apart:
+    """Records KEYED of what begins at some bytes (N,), in two parts.
+
+    First those of the first of each content (N,), then those of the others.
+    """
     encoded = contents.dictionary_encode()
-    texts = arrays.from_integers(encoded.indices)  # numbered by their first appearance
-    is_first = np.diff(np.maximum.accumulate(texts), prepend=-1) > 0
-    unique = map(digested, encoded.dictionary.to_pylist())
-    records = np.empty(len(places), KEYED)
-    records["digest"] = np.frombuffer(b"".join(unique), f"S{DIGEST}")[texts]
-    records["at"] = points.at[places]
+    number = arrays.from_integers(encoded.indices)  # by first appearance
+    is_first = np.diff(np.maximum.accumulate(number), prepend=-1) > 0
+    records = np.empty(len(at), KEYED)
+    records["digest"] = fingerprints(encoded.dictionary)[number]
+    records["at"] = at
     return records[is_first], records[~is_first]
 
 
@@ -62,17 +66,6 @@ def can_be_copy(text: str, split: str) -> bool:
     return split == "train" and MASK not in text
 
 
-def digests(
-    rows: Iterable[tuple[Place, str, str, Answers]], digest: Callable[[bytes], bytes]
-) -> Iterator[tuple[Place, bytes]]:
-    """Place and digest of those points (place, text, split, answers) that can be copies of one
-    another.
-    """
-    for place, text, split, answers in rows:
-        if can_be_copy(text, split):
-            yield place, digest(content(text, answers))
-
-
 def copies(
     rows: Iterable[tuple[str, str, str, Answers]], digest: Callable[[bytes], bytes]
 ) -> Iterator[str]:
@@ -81,7 +74,10 @@ def copies(
     In memory are the digests of unique texts.
     """
     seen: set[bytes] = set()
-    for key, of_text in digests(rows, digest):
+    for key, text, split, answers in rows:
+        if not can_be_copy(text, split):
+            continue
+        of_text = digest(content(text, answers))
         if of_text in seen:
             yield key
         seen.add(of_text)

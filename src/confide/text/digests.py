@@ -20,20 +20,6 @@ def digest(name: str, key: bytes | None = None) -> Callable[[bytes], bytes]:
     return lambda text: hashlib.sha1(text).digest()
 
 
-def fresh() -> Callable[[bytes], bytes]:
-    """Digests of the same size, for what is compared within one process and its own: keyed BLAKE2b
-    under a fresh random key, in fewer calls than HMAC takes.
-    """
-    copy = hashlib.blake2b(key=secrets.token_bytes(BLOCK), digest_size=SIZE).copy
-
-    def digested(text: bytes) -> bytes:
-        whole = copy()
-        whole.update(text)
-        return whole.digest()
-
-    return digested
-
-
 def keyed(key: bytes) -> Callable[[bytes], bytes]:
     """HMAC-SHA-1 under a key of BLOCK bytes, which is hashed once and not for each text."""
     inner = hashlib.sha1(key.translate(INNER))

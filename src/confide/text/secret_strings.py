@@ -1,12 +1,12 @@
 """What recall counts by secret string: whether it is ever missed, and where it stands.
 
 That is in how many points, texts and authors' points. Strings that are spelled alike are one.
-Strings, authors and labels are known by keyed digests, and what is said of one string meets in one
+Strings, authors and labels are known by fingerprints, and what is said of one string meets in one
 bucket. Memory grows neither with the strings nor with the authors of one of them.
 """
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -14,13 +14,15 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from confide.files import arrays
-from confide.files.buckets import DIGEST, Buckets
+from confide.files.buckets import Buckets
+from confide.text.fingerprints import KEY, Fingerprints
 
-Label = TypeVar("Label", str, bytes)  # its name, or a digest of it
-KEY = f"S{DIGEST}"
-# Of a string and an author, whom a digest names that is made of both, points and texts.
+Label = TypeVar("Label", str, bytes)  # its name, or a fingerprint of it
+# Of a string and an author, whom a digest names that is made of both, points and texts. A digest
+# is a fingerprint here.
 PLACES = np.dtype([("digest", KEY), ("string", KEY), ("points", np.int64), ("texts", np.int64)])
 # Of a string points, texts, and those of them that may be all of different authors.
 TOTALS = np.dtype(
@@ -79,6 +81,26 @@ def alike(secret: str) -> str:
     return unicodedata.normalize("NFC", " ".join(secret.split()).casefold())
 
 
+def all_alike(secrets: pa.StringArray) -> pa.StringArray:
+    """The same of each of a column (N,); Arrow spells most of them, which are ASCII."""
+    content, edges = arrays.content_of(secrets)
+    byte = np.frombuffer(content, np.uint8)
+    is_edge = np.zeros(len(byte) + 1, bool)
+    is_edge[edges] = True
+    blank = np.flatnonzero(byte == ord(" "))
+    doubled = np.append(np.diff(blank) == 1, False)[: len(blank)]
+    stray = blank[is_edge[blank] | is_edge[blank + 1] | doubled]
+    others = np.flatnonzero((byte < ord(" ")) | (byte > ord("~")))
+    odd = np.unique(np.searchsorted(edges, np.append(stray, others), side="right") - 1)
+    lower = pc.ascii_lower(secrets)
+    if not len(odd):
+        return lower
+    is_odd = np.zeros(len(secrets), bool)
+    is_odd[odd] = True
+    spelled = map(alike, secrets.take(arrays.integers(odd)).to_pylist())
+    return pc.replace_with_mask(lower, arrays.booleans(is_odd), arrays.texts(list(spelled)))
+
+
 class Records(NamedTuple):
     """What is known of the secret strings of some points."""
 
@@ -121,7 +143,7 @@ class Everywhere:
         return reduce(Most.beside, self.totals.each(most, threads), Most())
 
     def labels(self, threads: int) -> dict[bytes, Flags]:
-        """Different strings by digest of their label."""
+        """Different strings by fingerprint of their label."""
         nothing: dict[bytes, Flags] = {}
         return reduce(together, self.flags.each(flagged, threads), nothing)
 
@@ -150,34 +172,42 @@ class Strings:
             for index, flag in enumerate(flags):
                 known[index] |= flag
 
-    def records(self, digested: Callable[[bytes], bytes]) -> Records:
-        """The same, in which strings, authors and labels are digests."""
+    def records(self, fingerprints: Fingerprints) -> Records:
+        """The same, in which strings, authors and labels are fingerprints."""
+        of_name = self._fingerprints(fingerprints)
         places: list[tuple[Any, ...]] = []
         totals: list[tuple[Any, ...]] = []
         for (string, author), (points, texts) in self.places.items():
-            key = digested(string.encode())
+            key = of_name[string]
             if author is None:
                 totals.append((key, points, texts, points, texts))
             else:
-                places.append((digested(author.encode()), key, points, texts))
+                places.append((of_name[author], key, points, texts))
         flags = [
-            (digested(string.encode()), digested(label.encode()), *flags)
+            (of_name[string], of_name[label], *flags)
             for (string, label), flags in self.flags.items()
         ]
         with_authors = np.array(places, PLACES)
-        with_authors["digest"] = of_both(with_authors["string"], with_authors["digest"])
+        both = of_both(with_authors["string"], with_authors["digest"], fingerprints)
+        with_authors["digest"] = both
         return Records(with_authors, np.array(totals, TOTALS), np.array(flags, FLAGS))
 
+    def _fingerprints(self, fingerprints: Fingerprints) -> dict[str, bytes]:
+        """Of strings, authors and labels alike."""
+        pairs = [*self.places, *self.flags]
+        names = {name for pair in pairs for name in pair if name is not None}
+        column = arrays.binaries([name.encode() for name in names])
+        return dict(zip(names, fingerprints(column).tolist(), strict=True))
 
-def of_both(strings: np.ndarray, authors: np.ndarray) -> np.ndarray:
-    """Digests (n,) of strings and authors together, from those of each.
 
-    Bytes of the latter are turned round, since an author may be named as a string is.
-    """
-    size = (len(strings), DIGEST)
-    of_strings = np.ascontiguousarray(strings).view(np.uint8).reshape(size)
-    of_authors = np.ascontiguousarray(authors).view(np.uint8).reshape(size)
-    return np.ascontiguousarray(of_strings ^ of_authors[:, ::-1]).view(KEY).ravel()
+def of_both(strings: np.ndarray, authors: np.ndarray, fingerprints: Fingerprints) -> np.ndarray:
+    """Fingerprints (n,) of strings and authors together, from those of each."""
+    pairs = np.empty((len(strings), 2), KEY)
+    pairs[:, 0] = strings
+    pairs[:, 1] = authors
+    edges = np.arange(len(pairs) + 1, dtype=np.int32) * pairs.itemsize * 2
+    buffers = [None, pa.py_buffer(edges), pa.py_buffer(pairs.tobytes())]
+    return fingerprints(pa.Array.from_buffers(pa.binary(), len(pairs), buffers))
 
 
 @dataclass(frozen=True)
@@ -197,19 +227,16 @@ def records_of(
     there: Occurrences,
     authors: Sequence[str],
     labels: Sequence[str],
-    digested: Callable[[bytes], bytes],
+    fingerprints: Fingerprints,
 ) -> Records:
     """Records as `Strings` makes them, in another order."""
-    encoded = there.string.dictionary_encode()
-    spellings = list(map(alike, encoded.dictionary.to_pylist()))
-    number_by_string = {
-        spelling: number for number, spelling in enumerate(dict.fromkeys(spellings))
-    }
-    number = np.array([number_by_string[spelling] for spelling in spellings], np.int64)
-    string = number[arrays.from_integers(encoded.indices)]
-    strings = digests([spelling.encode() for spelling in number_by_string], digested)
-    people = digests([name.encode() for name in authors], digested)
-    kinds = digests([name.encode() for name in labels], digested)
+    spellings = there.string.dictionary_encode()
+    different = all_alike(spellings.dictionary).dictionary_encode()
+    number = arrays.from_integers(different.indices).astype(np.int64)
+    string = number[arrays.from_integers(spellings.indices)]
+    strings = fingerprints(different.dictionary.cast(pa.binary()))
+    people = fingerprints(arrays.binaries([name.encode() for name in authors]))
+    kinds = fingerprints(arrays.binaries([name.encode() for name in labels]))
     # a string counts once in a point
     _, once = np.unique(there.line * len(strings) + string, return_index=True)
     named = there.author[once] >= 0
@@ -220,15 +247,11 @@ def records_of(
             there.fresh[once[named]],
             strings,
             people,
+            fingerprints,
         ),
         totals_of(string[once[~named]], there.fresh[once[~named]], strings),
         flags_of(there, string, strings, kinds),
     )
-
-
-def digests(texts: Sequence[bytes], digested: Callable[[bytes], bytes]) -> np.ndarray:
-    """Digests of texts (n,)."""
-    return np.frombuffer(b"".join(map(digested, texts)), KEY)
 
 
 def places_of(
@@ -237,20 +260,22 @@ def places_of(
     fresh: np.ndarray,
     strings: np.ndarray,
     people: np.ndarray,
+    fingerprints: Fingerprints,
 ) -> np.ndarray:
-    """PLACES of strings (n,) in points with authors (n,): numbers of their digests."""
+    """PLACES of strings (n,) in points with authors (n,): numbers of their fingerprints."""
     pair, of_pair = np.unique(string * len(people) + author, return_inverse=True)
     places = np.zeros(len(pair), PLACES)
     if len(pair):
         places["string"] = strings[pair // len(people)]
-        places["digest"] = of_both(places["string"], people[pair % len(people)])
+        of_people = people[pair % len(people)]
+        places["digest"] = of_both(places["string"], of_people, fingerprints)
         places["points"] = np.bincount(of_pair)
         places["texts"] = np.bincount(of_pair, fresh)
     return places
 
 
 def totals_of(string: np.ndarray, fresh: np.ndarray, strings: np.ndarray) -> np.ndarray:
-    """TOTALS of strings (n,) in points without author: numbers of their digests."""
+    """TOTALS of strings (n,) in points without author: numbers of their fingerprints."""
     points = np.bincount(string, minlength=len(strings))
     there = np.flatnonzero(points)
     totals = np.zeros(len(there), TOTALS)
@@ -264,7 +289,7 @@ def totals_of(string: np.ndarray, fresh: np.ndarray, strings: np.ndarray) -> np.
 def flags_of(
     there: Occurrences, string: np.ndarray, strings: np.ndarray, kinds: np.ndarray
 ) -> np.ndarray:
-    """FLAGS of strings: numbers of their digests."""
+    """FLAGS of strings: numbers of their fingerprints."""
     flag, of_flag = np.unique(string * len(kinds) + there.label, return_inverse=True)
     flags = np.zeros(len(flag), FLAGS)
     if len(flag):
@@ -298,7 +323,7 @@ def most(totals: np.ndarray) -> Most:
 
 
 def flagged(flags: np.ndarray) -> dict[bytes, Flags]:
-    """By digest of the label: its strings, and how many are ever missed, and left unprotected."""
+    """By fingerprint of the label: its strings, how many are ever missed, and left unprotected."""
     string, strings = arrays.numbered(flags["digest"])
     label, labels = arrays.numbered(flags["label"])
     kind, of_kind = np.unique(label * len(strings) + string, return_inverse=True)
