@@ -12,10 +12,13 @@ from pathlib import Path
 import pytest
 
 from confide.specs import TrainSpec
+from confide.text import tokenizer as tokenizers
+from tests.stages.shard_worker import WAYS, wanted
 from tests.stages.test_train import RECIPE, files, outputs, partition, spec, vocabulary
 from tests.stages.test_train_processes import ENVIRONMENT, command
+from tests.stages.test_train_sharded import base
 
-__all__ = ["vocabulary"]
+__all__ = ["base", "vocabulary"]
 pytestmark = pytest.mark.slow
 
 SRUN = f"""#!{sys.executable}
@@ -59,15 +62,15 @@ def same_files(
     folder: Path,
     vocabulary: Path,
     slurm: dict[str, str],
-    wanted: TrainSpec,
+    job: TrainSpec,
     *,
     processes: int,
     of_each_node: int,
 ) -> bool:
     """Whether so many processes of one machine leave the bytes that those of two nodes leave."""
-    alone = command(folder / "here", vocabulary, wanted, "--processes", str(processes))
+    alone = command(folder / "here", vocabulary, job, "--processes", str(processes))
     several = ("--nodes", "2", "--processes", str(of_each_node))
-    on_nodes = command(folder / "there", vocabulary, wanted, *several)
+    on_nodes = command(folder / "there", vocabulary, job, *several)
     for line, environment in ((alone, ENVIRONMENT), (on_nodes, slurm)):
         ran = run(line, environment)
         assert ran.returncode == 0, ran.stderr
@@ -79,8 +82,8 @@ def same_files(
 def test_two_nodes_leave_the_files_of_two_processes(
     slurm: dict[str, str], tmp_path: Path, vocabulary: Path
 ) -> None:
-    wanted = spec("crt", device="cpu")
-    assert same_files(tmp_path, vocabulary, slurm, wanted, processes=2, of_each_node=1)
+    job = spec("crt", device="cpu")
+    assert same_files(tmp_path, vocabulary, slurm, job, processes=2, of_each_node=1)
     asked = "--nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=1 --kill-on-bad-exit"
     assert (tmp_path / "told").read_text().split() == asked.split()
 
@@ -89,8 +92,19 @@ def test_two_nodes_leave_the_files_of_two_processes(
 def test_two_processes_on_each_of_two_nodes_are_four(
     slurm: dict[str, str], tmp_path: Path, vocabulary: Path
 ) -> None:
-    wanted = spec("dpsgd", device="cpu")
-    assert same_files(tmp_path, vocabulary, slurm, wanted, processes=4, of_each_node=2)
+    job = spec("dpsgd", device="cpu")
+    assert same_files(tmp_path, vocabulary, slurm, job, processes=4, of_each_node=2)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("way", WAYS)
+def test_two_nodes_divide_a_model_as_two_processes_do(
+    slurm: dict[str, str], tmp_path: Path, base: Path, way: str
+) -> None:
+    words = tmp_path / "tokenizer.json"
+    tokenizers.save(tokenizers.from_folder(base, source="llama"), words)
+    sharded = wanted(base, way, "crt")
+    assert same_files(tmp_path, words, slurm, sharded, processes=2, of_each_node=1)
 
 
 @pytest.mark.nightly

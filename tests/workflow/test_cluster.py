@@ -1,10 +1,11 @@
 """A real Slurm of one node: the same bytes as without it, more memory for what ran out of it, a
 reason for what fails. One of three nodes: the same bytes where one is lost, whose shares alone are
-made again, and one model on all of them, with the ledger of one process.
+made again, and one model on all of them, with the ledger of one process, whole or divided.
 """
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import time
@@ -17,7 +18,13 @@ import pytest
 from safetensors.numpy import load_file
 from same import differences
 
-from tests.stages.test_train import history
+from confide.text import tokenizer as tokenizers
+from tests.stages.shard_worker import WAYS, wanted
+from tests.stages.test_train import history, outputs
+from tests.stages.test_train_processes import ENVIRONMENT, command
+from tests.stages.test_train_sharded import base
+
+__all__ = ["base"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.cluster]
 
@@ -199,6 +206,26 @@ def test_one_model_on_several_nodes(three_nodes, fresh, built, tmp_path, nodes):
         np.testing.assert_allclose(several[name], values, rtol=1e-3, atol=1e-3)
     jobs = (three_nodes / "log/jobs.txt").read_text()
     assert jobs.count(f"NodeCnt={nodes} ") == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_model_that_two_nodes_divide(three_nodes, fresh, base, tmp_path, way):
+    """FSDP2: no node has all of its blocks. The bytes are those of two processes on one machine."""
+    words = tmp_path / "tokenizer.json"
+    tokenizers.save(tokenizers.from_folder(base, source="llama"), words)
+    job = wanted(base, way, "crt")
+    here = command(tmp_path / "here", words, job, "--processes", "2")
+    subprocess.run(here, env=ENVIRONMENT, check=True)
+    there = command(tmp_path / "there", words, job, "--nodes", "2")
+    log = tmp_path / "there.log"
+    submitted = ["sbatch", "--wait", "--nodes=2", "--ntasks=2", "--mem=3000", f"--output={log}"]
+    environment = ENVIRONMENT | client(three_nodes, fresh)
+    ran = subprocess.run([*submitted, "--wrap", shlex.join(there)], env=environment, check=False)
+    assert ran.returncode == 0, log.read_text()
+    for name in ("model", "ledger", "config", "epochs"):
+        one, two = (outputs(tmp_path / place)[name].read_bytes() for place in ("here", "there"))
+        assert one == two, name
+    assert (three_nodes / "log/jobs.txt").read_text().count("NodeCnt=2 ") == 1
 
 
 def test_training_goes_on_after_a_lost_node_came_back(three_nodes, fresh, tmp_path):
