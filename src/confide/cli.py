@@ -73,11 +73,13 @@ def stage(name: str) -> Callable[..., None]:
     """
     module = module_of(name)
     if module not in sys.modules:
+        collects = gc.isenabled()
         gc.disable()
         try:
             importlib.import_module(module)
         finally:
-            gc.enable()
+            if collects:
+                gc.enable()
         gc.freeze()
     return getattr(sys.modules[module], name)
 

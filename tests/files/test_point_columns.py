@@ -1,5 +1,7 @@
 """Points, findings and copies as columns, against the parser that reads them row by row."""
 
+import json
+
 import orjson
 import pytest
 from hypothesis import given, settings
@@ -75,6 +77,16 @@ def test_columns_are_what_the_parser_reads(tmp_path_factory, rows):
     content = path.read_bytes()
     starts = [at for at in range(len(content)) if not at or content[at - 1 : at] == b"\n"]
     assert read.at.tolist() == starts
+
+
+def test_characters_that_other_programs_escape_are_counted_as_such(tmp_path):
+    rows = [row(0, text="😀é 12", gold=[[1, 2, "id", 1.0]]), row(1)]
+    path = tmp_path / "points.jsonl"
+    ascii_lines = [json.dumps(one, separators=(",", ":")) + "\n" for one in rows]
+    path.write_text("".join(ascii_lines), encoding="ascii")
+    read = columns.points(Range(path))
+    assert read.lengths.tolist() == [5, 6]
+    assert as_rows(read) == list(read_rows(path, *FIELDS[:7]))
 
 
 def test_a_part_of_a_file_is_read_with_the_places_of_the_whole(tmp_path):

@@ -1,5 +1,6 @@
 """The code hash sees what Python would run differently, and nothing else."""
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -70,7 +71,9 @@ def test_every_data_file_of_the_package_counts_and_is_installed():
     data = [
         path
         for path in package.rglob("*")
-        if path.is_file() and path.suffix not in (".py", ".pyc", ".typed")
+        if path.is_file()
+        and path.suffix not in (".py", ".typed")
+        and path.parent.name != "__pycache__"
     ]
     project = tomllib.loads((package.parents[1] / "pyproject.toml").read_text())
     patterns = project["tool"]["setuptools"]["package-data"]["confide"]
@@ -195,12 +198,25 @@ def test_hashes_are_kept_until_any_file_of_the_package_is_another(root, monkeypa
     assert codehash.code_hashes(root, "pack.deep") == {"leaf": after} != before
 
 
-@pytest.mark.parametrize("kept", ["", "[]", "{}", '{"content": 1}', "\udcff"])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"content": 1}',
+        '{"content": "CONTENT", "hashes": {}}',
+        '{"content": "CONTENT", "hashes": ["leaf"]}',
+        "\udcff",
+        "[" * 100_000,
+    ],
+)
 def test_hashes_that_were_kept_badly_are_worked_out_again(root, monkeypatch, kept):
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     before = codehash.code_hashes(root, "pack.deep")
     [file] = root.glob("pack/deep/__pycache__/code_hashes.*.json")
-    file.write_text(kept, errors="surrogateescape")
+    content = codehash.content_of(root / "pack")
+    file.write_text(kept.replace("CONTENT", content), errors="surrogateescape")
     assert codehash.code_hashes(root, "pack.deep") == before
 
 
@@ -214,3 +230,27 @@ def test_a_folder_that_cannot_be_written_to_keeps_no_hashes(root, monkeypatch):
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     (root / "pack/deep/__pycache__").write_text("no folder")
     assert codehash.code_hashes(root, "pack.deep") == {"leaf": fresh(root, "pack.deep.leaf")}
+
+
+def test_hashes_of_files_that_change_meanwhile_are_not_kept(root, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    contents = iter(["before", "after"])
+    monkeypatch.setattr(codehash, "content_of", lambda folder: next(contents))
+    assert codehash.code_hashes(root, "pack.deep")
+    assert not list(root.rglob("__pycache__"))
+
+
+def test_a_folder_that_a_link_leads_to_and_an_odd_name_count(root, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "__init__.py").write_text("z = 1\n")
+    (root / "pack/linked").symlink_to(elsewhere)
+    (root / "pack" / os.fsdecode(b"\xff.txt")).write_text("")
+    before = codehash.content_of(root / "pack")
+    (elsewhere / "__init__.py").write_text("z = 2\n")
+    assert codehash.content_of(root / "pack") != before
+
+
+def test_a_folder_without_modules_hides_no_module(root):
+    before = fresh(root)
+    (root / "pack/part/__pycache__").mkdir(parents=True)
+    assert fresh(root) == before

@@ -32,9 +32,12 @@ def test_stage_writes_keys_only(tmp_path, capsys, name):
     assert "secret" not in errors.replace("short secrets", "")
 
 
-def test_missing_field_is_named(tmp_path):
-    points = write(tmp_path / "p.jsonl", [{"key": "d:0", "split": "train"}])
-    with pytest.raises(InputError, match="text"):
+@pytest.mark.parametrize("missing", ["key", "text"])
+def test_missing_field_is_named(tmp_path, missing):
+    row = {"key": "d:0", "text": "a", "split": "train"}
+    del row[missing]
+    points = write(tmp_path / "p.jsonl", [row])
+    with pytest.raises(InputError, match=missing):
         dedup(DedupSpec(), points=points, output=tmp_path / "copies.jsonl")
     assert not (tmp_path / "copies.jsonl").exists()
 

@@ -13,7 +13,7 @@ import pytest
 
 from confide.specs import TrainSpec
 from confide.text import tokenizer as tokenizers
-from tests.stages.shard_worker import WAYS, wanted
+from tests.stages.shard_worker import wanted
 from tests.stages.test_train import RECIPE, files, outputs, partition, spec, vocabulary
 from tests.stages.test_train_processes import ENVIRONMENT, command
 from tests.stages.test_train_sharded import base
@@ -97,14 +97,19 @@ def test_two_processes_on_each_of_two_nodes_are_four(
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("way", WAYS)
 def test_two_nodes_divide_a_model_as_two_processes_do(
-    slurm: dict[str, str], tmp_path: Path, base: Path, way: str
+    slurm: dict[str, str], tmp_path: Path, base: Path
 ) -> None:
+    """Two processes that divide nothing sum in another order, and leave other bytes."""
     words = tmp_path / "tokenizer.json"
     tokenizers.save(tokenizers.from_folder(base, source="llama"), words)
-    sharded = wanted(base, way, "crt")
-    assert same_files(tmp_path, words, slurm, sharded, processes=2, of_each_node=1)
+    divided, whole = (wanted(base, "full", "crt", shard=shard) for shard in (True, False))
+    assert same_files(tmp_path, words, slurm, divided, processes=2, of_each_node=1)
+    assert (tmp_path / "told").exists()
+    ran = run(command(tmp_path / "whole", words, whole, "--processes", "2"), ENVIRONMENT)
+    assert ran.returncode == 0, ran.stderr
+    models = [outputs(tmp_path / place)["model"].read_bytes() for place in ("there", "whole")]
+    assert models[0] != models[1]
 
 
 @pytest.mark.nightly

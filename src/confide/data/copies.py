@@ -46,7 +46,7 @@ def _by_rows(fingerprints: Fingerprints, shard: Range, chosen: Container[int]) -
     """The same of points that begin at chosen bytes, row by row."""
     found = {
         at: content(text, answers)
-        for at, (text, split, answers) in located_rows(shard, "text", "split", "answers")
+        for at, (_, text, split, answers) in located_rows(shard, "key", "text", "split", "answers")
         if at in chosen and can_be_copy(text, split)
     }
     at = np.fromiter(found, np.int64, len(found))

@@ -493,7 +493,7 @@ class Points:
     @cached_property
     def lengths(self) -> np.ndarray:
         """(N,) characters of each text."""
-        if self.lines.ascii:
+        if self.lines.ascii and self.lines.only_short_escapes:
             return self.sizes
         return arrays.from_integers(pc.utf8_length(self.texts))
 

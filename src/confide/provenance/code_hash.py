@@ -12,6 +12,7 @@ makes nothing anew. Modules are parsed, never imported.
 import ast
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -36,13 +37,14 @@ def code_hashes(root: Path, package: str) -> dict[str, str]:
     folder = root.joinpath(*package.split("."))
     kept = folder / "__pycache__" / f"code_hashes.{sys.implementation.cache_tag}.json"
     content = content_of(root / package.split(".")[0])
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        found = json.loads(kept.read_bytes())
-        if found["content"] == content:
-            return dict(found["hashes"])
     modules = sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__")
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        found = json.loads(kept.read_bytes())
+        if found["content"] == content and sorted(found["hashes"].keys()) == modules:
+            return dict(found["hashes"])
     hashes = {module: code_hash(root, f"{package}.{module}") for module in modules}
-    if not sys.dont_write_bytecode:
+    is_settled = content_of(root / package.split(".")[0]) == content  # nobody edits meanwhile
+    if is_settled and not sys.dont_write_bytecode:
         with suppress(InputError), atomic(kept) as new:
             new.write_text(json.dumps({"content": content, "hashes": hashes}))
     return hashes
@@ -51,10 +53,13 @@ def code_hashes(root: Path, package: str) -> dict[str, str]:
 def content_of(folder: Path) -> str:
     """Hex SHA-256 of all files in a folder that a code hash can depend on, and of their names."""
     digest = hashlib.sha256()
-    for file in sorted(file for file in folder.rglob("*") if file.suffix in (".py", *DATA)):
+    found = [
+        Path(top, name) for top, _, names in os.walk(folder, followlinks=True) for name in names
+    ]
+    for file in sorted(file for file in found if file.suffix in (".py", *DATA)):
         if file.parent.name != "__pycache__" and file.is_file():
-            content = hashlib.sha256(file.read_bytes()).hexdigest()
-            digest.update(f"{content} {file.relative_to(folder)}\n".encode())
+            digest.update(hashlib.sha256(file.read_bytes()).digest())
+            digest.update(os.fsencode(file.relative_to(folder)) + b"\0")
     return digest.hexdigest()
 
 
@@ -195,7 +200,8 @@ def canonical(tree: ast.Module) -> tuple[str, list[ast.Import | ast.ImportFrom]]
 def file_of(root: Path, module: str) -> Path:
     """The module's file, there or not."""
     path = root.joinpath(*module.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    package = path / "__init__.py"
+    return package if package.is_file() else path.with_suffix(".py")
 
 
 def is_module(root: Path, module: str) -> bool:

@@ -84,7 +84,8 @@ def alike(secret: str) -> str:
 def all_alike(secrets: pa.StringArray) -> pa.StringArray:
     """The same of each of a column (N,); Arrow spells most of them, which are ASCII."""
     content, edges = arrays.content_of(secrets)
-    byte = np.frombuffer(content, np.uint8)
+    byte = np.frombuffer(content, np.uint8)[edges[0] : edges[-1]]
+    edges = edges - edges[0]
     is_edge = np.zeros(len(byte) + 1, bool)
     is_edge[edges] = True
     blank = np.flatnonzero(byte == ord(" "))
