@@ -562,9 +562,9 @@ def plan(spec: OwnSpec, folder: Path, threads: int, form: Form, parts: Sequence[
     """
     path = Path(spec.path)
     places = Places()
-    fingerprints = fresh()
     if form.has_plain(path):
         return Plan(spec, places, form=form)
+    fingerprints = fresh()
     of_model = is_synthetic(path)
     size = sum(map(size_of, {part.range.path for part in parts}))
     buckets = Buckets(folder, size, KEYED)

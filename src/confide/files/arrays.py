@@ -60,8 +60,13 @@ def binaries(values: Sequence[bytes]) -> pa.BinaryArray:
     """Bytes as a column."""
     edges = np.zeros(len(values) + 1, np.int32)
     np.cumsum(np.fromiter(map(len, values), np.int32, len(values)), out=edges[1:])
-    buffers = [None, pa.py_buffer(edges), pa.py_buffer(b"".join(values))]
-    return pa.Array.from_buffers(pa.binary(), len(values), buffers)
+    return binaries_between(b"".join(values), edges)
+
+
+def binaries_between(content: bytes | np.ndarray, edges: np.ndarray) -> pa.BinaryArray:
+    """Bytes that stand one after the other, between edges (N + 1,)."""
+    buffers = [None, pa.py_buffer(edges.astype(np.int32)), pa.py_buffer(content)]
+    return pa.Array.from_buffers(pa.binary(), len(edges) - 1, buffers)
 
 
 def runs_of(values: pa.BinaryArray, edges: np.ndarray) -> pa.BinaryArray:

@@ -36,14 +36,15 @@ def code_hashes(root: Path, package: str) -> dict[str, str]:
     """
     folder = root.joinpath(*package.split("."))
     kept = folder / "__pycache__" / f"code_hashes.{sys.implementation.cache_tag}.json"
-    content = content_of(root / package.split(".")[0])
+    whole = root / package.split(".")[0]
+    content = content_of(whole)
     modules = sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__")
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         found = json.loads(kept.read_bytes())
         if found["content"] == content and sorted(found["hashes"].keys()) == modules:
             return dict(found["hashes"])
     hashes = {module: code_hash(root, f"{package}.{module}") for module in modules}
-    is_settled = content_of(root / package.split(".")[0]) == content  # nobody edits meanwhile
+    is_settled = content_of(whole) == content  # nobody edits meanwhile
     if is_settled and not sys.dont_write_bytecode:
         with suppress(InputError), atomic(kept) as new:
             new.write_text(json.dumps({"content": content, "hashes": hashes}))

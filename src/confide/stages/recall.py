@@ -312,9 +312,8 @@ def marks_of(gold: Spans, fingerprints: Fingerprints) -> pa.BinaryArray:
     marks["end"] = gold.end
     names = arrays.binaries([name.encode() for name in gold.names])
     marks["label"] = fingerprints(names)[gold.label]
-    edges = np.append(0, np.cumsum(gold.counts)).astype(np.int32) * MARK.itemsize
-    buffers = [None, pa.py_buffer(edges), pa.py_buffer(marks)]
-    return pa.Array.from_buffers(pa.binary(), len(gold.counts), buffers)
+    edges = np.append(0, np.cumsum(gold.counts)) * MARK.itemsize
+    return arrays.binaries_between(marks, edges)
 
 
 def copied(

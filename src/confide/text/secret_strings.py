@@ -206,9 +206,8 @@ def of_both(strings: np.ndarray, authors: np.ndarray, fingerprints: Fingerprints
     pairs = np.empty((len(strings), 2), KEY)
     pairs[:, 0] = strings
     pairs[:, 1] = authors
-    edges = np.arange(len(pairs) + 1, dtype=np.int32) * pairs.itemsize * 2
-    buffers = [None, pa.py_buffer(edges), pa.py_buffer(pairs.tobytes())]
-    return fingerprints(pa.Array.from_buffers(pa.binary(), len(pairs), buffers))
+    edges = np.arange(len(pairs) + 1) * 2 * pairs.itemsize
+    return fingerprints(arrays.binaries_between(pairs.tobytes(), edges))
 
 
 @dataclass(frozen=True)
