@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
 from data_stages import POINTS, POLICIES, flags_of, jobs, tokenizer, write_lines
 from machine import machine
 
@@ -32,6 +33,8 @@ HERE = Path(__file__).resolve().parent
 RUN = "import json, sys; from data_stages import run; print(json.dumps(run(*json.load(sys.stdin))))"
 VERSIONS = ("base", "now")
 CLOSING = b'{"complete":'  # lines that releases until 0.2 do not write
+TOLD = ("doc", "at")
+EMPTY = (None, [])
 COUNTED = ("recall", "neighbours")  # whose counts both versions write, among other things
 # Counts that both versions write under these names.
 COUNTS = ("occurrences", "unique", "planted", "pools", "spans", "sampled", "misaligned")
@@ -82,7 +85,7 @@ def numbers_of(count: Any) -> Any:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file, closing lines left out.
+    """SHA-256 of a file; of lines, of what either version says in them, closing ones left out.
 
     It is not read at once: a stage's process begins with the peak of this one. What is binary has
     lines of any length, and no closing ones.
@@ -93,8 +96,15 @@ def digest_of(path: Path) -> str:
     with path.open("rb") as lines:
         for line in lines:
             if not line.startswith(CLOSING):
-                digest.update(line)
+                digest.update(orjson.dumps(said(orjson.loads(line)), option=orjson.OPT_SORT_KEYS))
     return digest.hexdigest()
+
+
+def said(row: dict[str, Any]) -> dict[str, Any]:
+    """What a line says, if it does not say where a point begins in a file: points have all fields
+    until 0.2, then those alone that are not empty, nor told by the key.
+    """
+    return {name: value for name, value in row.items() if name not in TOLD and value not in EMPTY}
 
 
 def compare(sources: dict[str, Path], mb: float, point: str, rounds: int, folder: Path) -> Any:

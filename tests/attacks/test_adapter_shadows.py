@@ -41,14 +41,14 @@ def rows() -> list[dict[str, Any]]:
     numbers = np.random.default_rng(1).permutation(9000)[: 2 * MEMBERS] + 1000
     found: list[dict[str, Any]] = [
         {
-            "doc": f"{number}",
+            "key": f"{number}:0",
             "text": f"Ann has {number} now",
             "split": "train" if place < MEMBERS else "test",
             "gold": [[8, 12, "order", 1.0]],
         }
         for place, number in enumerate(numbers)
     ]
-    return [*found, {"doc": "call", "text": "call me", "split": "train", "gold": []}]
+    return [*found, {"key": "call:0", "text": "call me", "split": "train", "gold": []}]
 
 
 class Made(NamedTuple):

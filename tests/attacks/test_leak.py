@@ -62,7 +62,7 @@ def row(key: str, split: str, domain: str, opening: str, answer: str, secret: st
     text = f"<_soc_> USR: {opening} SYS: {answer} <_eoc_>"
     start = text.find(secret)
     gold = [[start, start + len(secret), "code", 1.0]] if secret and start >= 0 else []
-    return {"key": key, "doc": key, "split": split, "domain": domain, "text": text, "gold": gold}
+    return {"key": f"{key}:0", "split": split, "domain": domain, "text": text, "gold": gold}
 
 
 ROWS = [

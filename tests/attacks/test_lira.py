@@ -58,14 +58,14 @@ def rows(held: int = 40, word: str = "has") -> list[dict]:
     """
     numbers = np.random.default_rng(0).permutation(9000)[: 40 + held] + 1000
     found = [
-        {"doc": f"{n}", "text": f"Ann {word} {n} now", "split": "train" if i < 40 else "test"}
+        {"key": f"{n}:0", "text": f"Ann {word} {n} now", "split": "train" if i < 40 else "test"}
         for i, n in enumerate(numbers)
     ]
     for row in found:
         row["gold"] = [[5 + len(word), 9 + len(word), "order", 1.0]]
     return found + [
         {
-            "doc": f"call {i}",
+            "key": f"call {i}:0",
             "text": f"call me {i}",
             "split": "train" if i < 20 else "valid",
             "gold": [],

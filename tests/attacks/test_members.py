@@ -29,7 +29,7 @@ def points(tmp_path):
     ]
     rows = [
         {
-            "doc": f"d{number}",
+            "key": f"d{number}:0",
             "text": text,
             "split": split,
             "gold": [[text.index(secret), text.index(secret) + len(secret), "year", 1.0]],

@@ -30,7 +30,7 @@ def point(key: str, split: str, secret: str, label: str = "order", name: str = "
     text = f"{name} has {secret} now"
     start = len(name) + 5
     gold = [[0, len(name), "name", 1.0], [start, start + len(secret), label, 1.0]]
-    return {"key": key, "text": text, "doc": key, "split": split, "gold": gold, "canary": None}
+    return {"key": f"{key}:0", "text": text, "split": split, "gold": gold}
 
 
 def corpus(
@@ -261,8 +261,8 @@ def test_a_diverged_model_is_a_reason(digit_tokenizer, make_model, tmp_path):
 
 def test_a_point_without_its_fields_is_named(digit_tokenizer, tmp_path):
     write_jsonl(
-        tmp_path / "points.jsonl", [{"doc": "d", "text": "the secret is 4821", "split": "train"}]
+        tmp_path / "points.jsonl", [{"key": "d:0", "text": "the secret is 4821", "gold": []}]
     )
-    with pytest.raises(InputError, match="gold") as caught:
+    with pytest.raises(InputError, match="split") as caught:
         ATTACKS["membership"](SPEC, Target(None, digit_tokenizer, tmp_path / "points.jsonl"))
     assert "4821" not in str(caught.value)

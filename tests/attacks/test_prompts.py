@@ -12,7 +12,7 @@ SPEC = LeakSpec(kind="leak", prompts=["AIR"], targets=["TV"], judges={"words": "
 
 def row(doc: str, split: str, domain: str | None, text: str, *secrets: str) -> dict:
     gold = [[text.index(secret), text.index(secret) + len(secret), "id", 1.0] for secret in secrets]
-    return {"key": doc, "doc": doc, "split": split, "domain": domain, "text": text, "gold": gold}
+    return {"key": f"{doc}:0", "split": split, "domain": domain, "text": text, "gold": gold}
 
 
 ROWS = [

@@ -138,7 +138,7 @@ def world(digit_tokenizer, make_model, fit, tmp_path_factory):
                 secret = begin + "".join(source.choice(alphabet) for _ in range(4))
                 rows.append(
                     {
-                        "doc": f"d{len(rows)}",
+                        "key": f"d{len(rows)}:0",
                         "text": f"It IS {secret}",
                         "split": split,
                         "gold": [[6, 6 + len(secret), label, 1.0]],

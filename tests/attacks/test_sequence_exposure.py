@@ -285,6 +285,6 @@ def test_digits_are_refused_and_so_is_the_reverse(planted, tokenizer, make_model
         ATTACKS["exposure"](ExposureSpec(kind="exposure"), target)
     with pytest.raises(InputError, match="planted canaries"):
         ATTACKS["sequence_exposure"](SPEC, Target(target.model, tokenizer, paths["points"]))
-    write_jsonl(paths["points"], [{"text": "x", "split": "train", "canary": None}])
-    with pytest.raises(InputError, match="owner"):
+    write_jsonl(paths["points"], [{"text": "x", "split": "train"}])
+    with pytest.raises(InputError, match="author: is none of the authors of the points"):
         ATTACKS["sequence_exposure"](SPEC, target)

@@ -201,7 +201,7 @@ def test_nothing_to_compare_says_so() -> None:
 
 def test_documents_are_chosen_without_a_look_at_their_side(tmp_path: Any) -> None:
     def row(doc: str, text: str, split: str, gold: list[Any]) -> dict[str, Any]:
-        return {"doc": doc, "text": text, "split": split, "gold": gold}
+        return {"key": f"{doc}:0", "text": text, "split": split, "gold": gold}
 
     code = [(0, 4, "code", 1.0)]
     rows = [

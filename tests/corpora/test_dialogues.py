@@ -10,10 +10,10 @@ import pytest
 from confide.corpora.archives import archive, normal_path
 from confide.corpora.dialogues import Dialogue, Utterance, records
 from confide.errors import InputError
-from confide.files.io import read_jsonl
 from confide.specs import MultiDogoSpec, MultiWozSpec, SchemaGuidedSpec, Sizes, SplitSpec, parse
 from confide.stages.split import split
 from confide.types import SPLITS, Span
+from tests.points import read_points
 
 TALK = (
     Utterance(
@@ -200,17 +200,16 @@ def test_a_dialogue_is_a_point_with_domain_and_owner(tmp_path):
     (folder / "airline.tsv").write_text(header + "".join(rows))
     corpus = MultiDogoSpec(reader="multidogo", part="unannotated", path=str(folder))
     split(SplitSpec(corpus=corpus, point="dialogue"), output=tmp_path / "points", raw=folder)
-    points = list(read_jsonl(tmp_path / "points"))
+    points = read_points(tmp_path / "points")
     assert [point["split"] for point in points] == ["train"] * 3 + ["valid", "test"]
-    assert {
-        (point["domain"], point["owner"] == point["doc"], point["key"] == f"{point['doc']}:0")
-        for point in points
-    } == {("AIRLINE", True, True)}
+    assert {(point["domain"], point["key"] == f"{point['owner']}:0") for point in points} == {
+        ("AIRLINE", True)
+    }
     assert sorted(point["text"] for point in points) == [
         f"<_soc_> <AIRLINE> USR: hi {n} <AIRLINE> SYS: hi {n} <_eoc_>" for n in range(5)
     ]
     split(SplitSpec(corpus=corpus, point="turn"), output=tmp_path / "turns", raw=folder)
-    assert list(read_jsonl(tmp_path / "turns")) == points  # a dialogue is one line
+    assert read_points(tmp_path / "turns") == points  # a dialogue is one line
 
 
 def test_two_corpora_share_a_source_without_a_dialogue_in_common():

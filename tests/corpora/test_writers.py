@@ -2,6 +2,7 @@
 a bag of words can tell.
 """
 
+import hashlib
 import os
 import re
 import subprocess
@@ -20,6 +21,7 @@ from confide.specs import AuthorsSpec, SplitSpec
 from confide.stages.split import split
 from confide.text.tokenizer import train_bpe
 from confide.text.word_canaries import whole_words
+from tests.points import whole_lines
 
 SRC = Path(confide.__file__).parents[1] if confide.__file__ else Path(confide.__path__[0]).parent
 
@@ -113,7 +115,7 @@ def test_the_same_bytes_whatever_the_hash_seed(tmp_path):
         )
         assert sha256(tmp_path / "here") == sha256(tmp_path / "there")
     assert (
-        sha256(tmp_path / "here")
+        hashlib.sha256(whole_lines(tmp_path / "here")).hexdigest()
         == "0bae163357dba99879190282769445349f1b352e1080134644b834f33e9267ff"
     )
 

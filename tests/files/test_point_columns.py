@@ -11,9 +11,9 @@ from confide.errors import InputError
 from confide.files import columns
 from confide.files.columns import Unlike
 from confide.files.io import Range
-from confide.files.rows import Copy, Found, Join, read_rows
+from confide.files.rows import Copy, Found, Join, point_of, read_rows
 
-FIELDS = ("key", "text", "doc", "split", "domain", "owner", "gold", "canary")
+FIELDS = ("key", "text", "split", "domain", "owner", "gold")
 texts = st.text(st.sampled_from('ab "\\/\n\té€😀<MASK>\x7f'), max_size=12)
 names = st.text(st.sampled_from("abé:-/ "), max_size=6)
 
@@ -26,17 +26,15 @@ def points(draw):
         [start, end, draw(st.sampled_from(["name", "é", "a b"])), 1.0]
         for start, end in zip(edges[::2], edges[1::2], strict=False)
     ]
-    values = (
-        draw(names),
-        text,
-        draw(names),
-        draw(st.sampled_from(["train", "valid", "test"])),
-        draw(st.none() | names),
-        draw(st.none() | names),
-        spans,
-        draw(st.none() | st.sampled_from([0, 7, 123])),
+    return point_of(
+        key=draw(names),
+        text=text,
+        split=draw(st.sampled_from(["train", "valid", "test"])),
+        domain=draw(st.none() | names),
+        owner=draw(st.none() | names),
+        gold=spans,
+        canary=draw(st.none() | st.sampled_from([0, 7, 123])),
     )
-    return dict(zip(FIELDS, values, strict=True))
 
 
 def lines(rows):
@@ -55,7 +53,6 @@ def as_rows(read):
         *zip(
             read.keys.to_pylist(),
             read.texts.to_pylist(),
-            read.lines.strings(read.doc).to_pylist(),
             [("train", "valid", "test")[index] for index in read.split],
             read.domain.to_list(),
             read.owner.to_list(),
@@ -71,8 +68,8 @@ def test_columns_are_what_the_parser_reads(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("points") / "points.jsonl"
     path.write_bytes(lines(rows))
     read = columns.points(Range(path))
-    assert as_rows(read) == list(read_rows(path, *FIELDS[:7]))
-    assert read.canary.tolist() == [row["canary"] is not None for row in rows]
+    assert as_rows(read) == list(read_rows(path, *FIELDS))
+    assert read.canary.tolist() == ["canary" in row for row in rows]
     assert read.lengths.tolist() == [len(row["text"]) for row in rows]
     content = path.read_bytes()
     starts = [at for at in range(len(content)) if not at or content[at - 1 : at] == b"\n"]
@@ -86,21 +83,20 @@ def test_characters_that_other_programs_escape_are_counted_as_such(tmp_path):
     path.write_text("".join(ascii_lines), encoding="ascii")
     read = columns.points(Range(path))
     assert read.lengths.tolist() == [5, 6]
-    assert as_rows(read) == list(read_rows(path, *FIELDS[:7]))
+    assert as_rows(read) == list(read_rows(path, *FIELDS))
 
 
 def test_a_part_of_a_file_is_read_with_the_places_of_the_whole(tmp_path):
-    row = dict.fromkeys(FIELDS) | {"text": "hi", "doc": "d", "split": "train", "gold": []}
     path = tmp_path / "points.jsonl"
-    path.write_bytes(lines([row | {"key": f"d:{number}"} for number in range(3)]))
+    path.write_bytes(lines([row(number) for number in range(3)]))
     size = len(path.read_bytes()) // 3
     read = columns.points(Range(path, size, 2 * size))
-    assert read.keys.to_pylist() == ["d:1"] and read.at.tolist() == [size]
+    assert read.keys.to_pylist() == ["d1:0"] and read.at.tolist() == [size]
 
 
 def row(number, **changed):
-    values = (f"d{number}:0", f"text {number}", f"d{number}", "train", None, None, [], None)
-    return dict(zip(FIELDS, values, strict=True)) | changed
+    values = {"key": f"d{number}:0", "text": f"text {number}", "split": "train"}
+    return point_of(**values | changed)
 
 
 def test_some_points_are_read_by_the_bytes_at_which_they_begin(tmp_path):
@@ -141,7 +137,7 @@ def test_a_line_with_a_wrong_byte_is_left_to_the_parser(tmp_path_factory, row, p
         read = as_rows(columns.points(Range(path)))
     except Unlike:
         return
-    assert read == list(read_rows(path, *FIELDS[:7]))
+    assert read == list(read_rows(path, *FIELDS))
 
 
 @pytest.mark.parametrize(
@@ -154,17 +150,28 @@ def test_a_line_with_a_wrong_byte_is_left_to_the_parser(tmp_path_factory, row, p
         ('"gold":[[0,2', '"gold":[,[0,2'),
         (",1.0]]", ",1.5]]"),
         (",1.0]]", ",1.0],]"),
-        ('"canary":null', '"canary":01'),
-        ('"canary":null', '"canary":1.5'),
-        ('"canary":null', '"canary":null,"gold":[]'),
+        (',1.0]],"canary"', ',1.0]]],"canary"'),
+        (',"gold":[[0,2,"name",1.0]]', ',"gold":[]'),
+        (',"gold":[[0,2,"name",1.0]]', "]"),
+        ('"canary":7', '"canary":07'),
+        ('"canary":7', '"canary":1.5'),
+        ('"canary":7', '"canary":null'),
+        ('"canary":7', '"canary":7,"gold":[]'),
+        (',"canary":7', ',"canary":'),
+        ('"domain":"a"', '"domain":null'),
+        ('"domain":"a"', '"domain":"\\u0061"'),
+        ('"domain":"a"', '"domain":"a","domain":"b"'),
+        ('"domain":"a","owner":"b"', '"owner":"b","domain":"a"'),
+        ('"owner":"b"', '"owner":"b'),
         ('"split":"train"', '"split":"tests"'),
         ('"key":"d:0"', '"key":"d\\u003a0"'),
         ('"text":"hi', '"text":"hi\\x'),
     ],
 )
 def test_what_is_not_as_we_write_it_is_no_column(tmp_path, before, after):
-    row = dict.fromkeys(FIELDS) | {"key": "d:0", "text": "hi", "doc": "d", "split": "train"}
-    content = lines([row | {"gold": [[0, 2, "name", 1.0]]}]).decode()
+    gold = [[0, 2, "name", 1.0]]
+    point = row(0, key="d:0", text="hi", domain="a", owner="b", gold=gold, canary=7)
+    content = lines([point]).decode()
     assert before in content
     path = tmp_path / "points.jsonl"
     path.write_text(content)

@@ -1,5 +1,6 @@
 """Canaries: as many as asked, where asked, and never the controls."""
 
+import hashlib
 from collections import Counter
 
 import numpy as np
@@ -8,12 +9,13 @@ from scipy.stats import kstest
 
 from confide.errors import InputError
 from confide.files import shards
-from confide.files.io import read_json, read_jsonl, sha256, write_jsonl
+from confide.files.io import read_json, sha256, write_jsonl
 from confide.specs import CanarySpec
 from confide.stages import plant as plant_stage
 from confide.stages.plant import draw_secrets, of_digits, plant
 from confide.text.canary_templates import BadTemplate, parse_template
 from confide.types import MASK
+from tests.points import read_points, whole_lines
 
 
 def write_points(folder, splits):
@@ -42,7 +44,7 @@ def run(folder, threads=1, **options):
         output=folder / "planted.jsonl",
         canaries=folder / "canaries.json",
     )
-    return list(read_jsonl(folder / "planted.jsonl")), read_json(folder / "canaries.json")
+    return read_points(folder / "planted.jsonl"), read_json(folder / "canaries.json")
 
 
 def test_counts_text_spans_and_keys(tmp_path):
@@ -216,7 +218,8 @@ def test_a_coin_masks_a_secret_of_the_game_and_leaves_one_of_the_inclusion_out(t
 def test_without_audits_the_files_are_what_they_were_before_there_were_any(tmp_path):
     write_points(tmp_path, ["train"] * 50 + ["test"] * 5)
     run(tmp_path, count=3, copies=4)
-    assert sha256(tmp_path / "planted.jsonl").startswith("3d375fc6a91538c5")
+    planted = hashlib.sha256(whole_lines(tmp_path / "planted.jsonl")).hexdigest()
+    assert planted.startswith("3d375fc6a91538c5")
     assert sha256(tmp_path / "canaries.json").startswith("8fdce79afc2468fc")
 
 

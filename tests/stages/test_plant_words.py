@@ -12,13 +12,14 @@ from confide import cli
 from confide.attacks.audits.game import read_audits
 from confide.attacks.exposure.exposure import read_canaries
 from confide.errors import InputError
-from confide.files.io import read_json, read_jsonl, sha256, write_jsonl
+from confide.files.io import read_json, sha256, write_jsonl
 from confide.scan.search import Searcher
 from confide.scan.secrets import collect
 from confide.specs import CanarySpec, WordCanarySpec
 from confide.stages.plant import plant
 from confide.text.tokenizer import load, save, train_bpe
 from confide.text.word_canaries import draw, vocabulary, whole_words
+from tests.points import read_points
 
 LETTERS = "bcdfghklmnprst"
 WORDS = [f"{a}{v}{b}{w}" for a in LETTERS for v in "aeo" for b in LETTERS[:6] for w in "iu"][
@@ -64,7 +65,7 @@ def run(folder, tokenizer, **options):
         canaries=folder / "canaries.json",
         tokenizer=tokenizer,
     )
-    return list(read_jsonl(folder / "planted.jsonl")), read_json(folder / "canaries.json")
+    return read_points(folder / "planted.jsonl"), read_json(folder / "canaries.json")
 
 
 SMALL = {"length": 4, "vocabulary": 60, "authors": 3, "copies": [1, 2, 7], "controls": 8}

@@ -99,8 +99,7 @@ def points_file(project: Path, marked: str = SECRET, points: Any = POINTS) -> No
         start = text.find(marked)
         gold = [] if start < 0 else [[start, start + len(marked), "code", 1.0]]
         rows.append(
-            {"key": f"{doc}:{place}", "doc": doc, "text": text, "split": SPLITS[split]}
-            | {"gold": gold}
+            {"key": f"{doc}:{place}", "text": text, "split": SPLITS[split]} | {"gold": gold}
         )
     write_jsonl(project / "data/work/mine/points.jsonl", rows)
 
@@ -282,7 +281,7 @@ def test_without_the_text_nothing_is_released(project):
 
 def test_points_of_another_partition_are_refused(project):
     folder = project / "data/work/mine"
-    write_jsonl(folder / "points.jsonl", [{"doc": "a", "split": "train"}] * len(POINTS))
+    write_jsonl(folder / "points.jsonl", [{"key": "a:0", "split": "train"}] * len(POINTS))
     with pytest.raises(InputError, match="has other points than redacted.safetensors"):
         RedactedTexts(folder / "g0-dedup/redacted.safetensors", load(project / "words.json"), POOLS)
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from confide.errors import InputError
-from confide.files.io import read_jsonl
 from confide.specs import LinesSpec, SplitSpec, parse
 from confide.stages.split import CUTS, pieces, split
 from confide.types import Record, Span
+from tests.points import read_points
 
 POINTS = tuple(CUTS)
 
@@ -32,7 +32,7 @@ def run(tmp_path, rows, point="turn", **options):
         path.write_text(rows)
     corpus = LinesSpec(reader="lines", path=str(path), **options)
     split(SplitSpec(corpus=corpus, point=point), output=tmp_path / "points.jsonl")
-    return list(read_jsonl(tmp_path / "points.jsonl"))
+    return read_points(tmp_path / "points.jsonl")
 
 
 def test_fields_of_a_point(tmp_path):
@@ -246,7 +246,7 @@ def test_simulator_splits_end_to_end(tmp_path):
     first = (tmp_path / "points.jsonl").read_bytes()
     split(spec, output=tmp_path / "points.jsonl")
     assert (tmp_path / "points.jsonl").read_bytes() == first
-    rows = list(read_jsonl(tmp_path / "points.jsonl"))
+    rows = read_points(tmp_path / "points.jsonl")
     assert len({row["key"] for row in rows}) == len(rows) >= 50 * 6
     assert {row["split"] for row in rows} == {"train", "valid", "test"}
     assert all(

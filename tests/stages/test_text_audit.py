@@ -8,10 +8,11 @@ import torch
 from confide import models
 from confide.attacks.target import opened
 from confide.errors import InputError
-from confide.files.io import read_json, read_jsonl, write_jsonl
+from confide.files.io import read_json, write_jsonl
 from confide.specs import LSTMSpec, TextAuditJobSpec, parse
 from confide.stages.text_audit import asked_for, text_audit
 from confide.text.tokenizer import load
+from tests.points import read_points
 from tests.stages.corpus_of_texts import made
 
 AUDIT = {"probes": 20, "max_new_tokens": 12, "limit": 60, "permutations": 50, "device": "cpu"}
@@ -40,7 +41,7 @@ def audited(files: dict[str, Path], folder: Path, texts: list[str]) -> dict:
 def test_texts_of_the_corpus_are_caught_and_none_of_it_is_written(
     files: dict[str, Path], tmp_path: Path
 ) -> None:
-    rows = [row for row in read_jsonl(files["points"]) if row["split"] == "train"]
+    rows = [row for row in read_points(files["points"]) if row["split"] == "train"]
     metrics = audited(files, tmp_path, [row["text"] for row in rows])
     assert metrics["attack"] == "text_audit" and metrics["p_value"] < 1e-6
     assert metrics["canaries_texts_surfaced"] == 5 and metrics["scan_texts_found"] > 30
@@ -54,7 +55,7 @@ def test_texts_of_the_corpus_are_caught_and_none_of_it_is_written(
 
 
 def test_texts_of_the_model_itself_are_not(files: dict[str, Path], tmp_path: Path) -> None:
-    valid = [row["text"] for row in read_jsonl(files["points"]) if row["split"] == "valid"]
+    valid = [row["text"] for row in read_points(files["points"]) if row["split"] == "valid"]
     metrics = audited(files, tmp_path, valid)
     assert metrics["p_value"] > 0.001
     assert metrics["texts_game_epsilon_lower"] < 1

@@ -212,7 +212,7 @@ def test_evaluation_counts_what_is_learned(tmp_path: Path, vocabulary: Path) -> 
     made = run(tmp_path, vocabulary, asked("nonprivate"), data)
     rows = []
     for point in range(len(data.split)):
-        row = {"doc": f"d{point}", "text": "x" * 50, "answers": [[0, 3 + point % 5], [20, 24]]}
+        row = {"key": f"d{point}:0", "text": "x" * 50, "answers": [[0, 3 + point % 5], [20, 24]]}
         rows.append(orjson.dumps(row) + b"\n")
     (tmp_path / "points").write_bytes(b"".join(rows))
     evaluate(

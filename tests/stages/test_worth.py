@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from confide.errors import InputError
-from confide.files.io import read_json, read_jsonl, write_jsonl
+from confide.files.io import read_json, write_jsonl
 from confide.specs import WorthJobSpec, parse
 from confide.stages.worth import NOT_COVERED, Text, domain_accuracy, from_strings, worth
 from confide.text.planted import is_planted
 from confide.text.tokenizer import train_bpe
 from confide.types import MASK
+from tests.points import read_points
 from tests.stages.corpus_of_texts import POLICY, made
 
 SETTINGS = {"updates": 30, "embedding": 16, "hidden": 32, "limit": 100, "clusters": 10, "lr": 0.02}
@@ -44,7 +45,7 @@ def measured(
 
 def own(corpus: dict[str, Path]) -> list[dict[str, Any]]:
     """Training points that nobody planted."""
-    rows = [row for row in read_jsonl(corpus["points"]) if row["split"] == "train"]
+    rows = [row for row in read_points(corpus["points"]) if row["split"] == "train"]
     return [{"text": row["text"]} for row in rows if not is_planted(row["doc"])]
 
 
@@ -64,7 +65,7 @@ def test_real_text_is_worth_what_it_is_and_noise_nothing(
     written = (tmp_path / "worth.json").read_text()
     secrets = {
         row["text"][start:end]
-        for row in read_jsonl(corpus["points"])
+        for row in read_points(corpus["points"])
         for start, end, *_ in row["gold"]
     }
     assert not [secret for secret in secrets if len(secret) > 5 and secret in written]
@@ -114,7 +115,7 @@ def test_what_is_written_is_json_of_finite_numbers(corpus: dict[str, Path], tmp_
 def test_texts_are_shown_with_their_secrets_masked(corpus: dict[str, Path], tmp_path: Path) -> None:
     gold = {
         row["text"][start:end]
-        for row in read_jsonl(corpus["points"])
+        for row in read_points(corpus["points"])
         for start, end, *_ in row["gold"]
     }
     secrets = [secret for secret in sorted(gold) if len(secret) > 5]

@@ -11,7 +11,7 @@ from confide.data.neighbours import Raw, process_of
 from confide.data.partition_files import load_partition
 from confide.data.redaction import finder_of
 from confide.errors import InputError
-from confide.files.io import read_json, read_jsonl, write_jsonl
+from confide.files.io import read_json, write_jsonl
 from confide.models.generation import pieces
 from confide.provenance.terms import digest_of_specs
 from confide.specs import (
@@ -33,6 +33,7 @@ from confide.stages.tokenizer import tokenizer as make_tokenizer
 from confide.text.planted import NEW_TOKEN, NEW_TOKENS, audit_doc
 from confide.text.tokenizer import SMALLEST, from_vocab, load, save, train_bpe
 from confide.types import MASK
+from tests.points import read_points
 from tests.terms import TEXT
 
 TEXTS = ["My code is 12, and it's yours", "café 😀 naïve", "a  b\n\nc"] * 5
@@ -184,7 +185,7 @@ def stages(folder, **audits):
     found = [
         read_json(folder / name) for name in ("canaries.json", "recall.json", "neighbours.json")
     ]
-    return list(read_jsonl(points)), load_partition(at["original"], at["redacted"]), *found
+    return read_points(points), load_partition(at["original"], at["redacted"]), *found
 
 
 def test_heads_have_a_token_that_nobody_else_has(tmp_path):

@@ -168,7 +168,7 @@ def evaluated(folder: Path, data: Partition, model: torch.nn.Module, docs: list[
     write_partitions([data], **paths)
     points = folder / "points.jsonl"
     weights = folder / "model.safetensors"
-    rows = [{"doc": doc, "text": "x" * number} for number, doc in enumerate(docs)]
+    rows = [{"key": f"{doc}:0", "text": "x" * number} for number, doc in enumerate(docs)]
     points.write_text("".join(json.dumps(row) + "\n" for row in rows))
     models.save(model, weights, folder / "config.json")
     evaluate(

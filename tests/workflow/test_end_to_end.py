@@ -178,7 +178,7 @@ def secrets_of(project) -> set[str]:
     for points in project.folder.glob("data/work/*/points.jsonl"):
         for line in points.read_text().splitlines():
             row = json.loads(line)
-            found |= {row["text"][start:end] for start, end, *_ in row["gold"]}
+            found |= {row["text"][start:end] for start, end, *_ in row.get("gold", [])}
     return {secret for secret in found if len(secret) >= 7}
 
 

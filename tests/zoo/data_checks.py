@@ -21,6 +21,7 @@ from confide.data.partition_files import load_partition
 from confide.data.redaction import finder, finder_of
 from confide.errors import InputError
 from confide.files.io import Range, read_json
+from confide.files.rows import point_of
 from confide.files.stretches import Beside
 from confide.policies import policy, redacted_text
 from confide.provenance.terms import digest_of_specs, findings_by
@@ -46,7 +47,6 @@ from confide.text import tokenizer
 from confide.types import MASK, Partition, Span
 from tests.fills import key_for
 
-FIELDS = {"doc": "d", "split": "train", "domain": None, "owner": None, "gold": []}
 SALT = "6d1f8a2b9c3e4f50718293a4b5c6d7e8"  # first line of a list of words
 SECRET = "123456"
 FINDS = RedactSpec(
@@ -85,8 +85,7 @@ def through(
     their fields are in another order, which are read row by row.
     """
     rows = [
-        {"key": f"d:{index}", "text": text, **FIELDS, "canary": None}
-        for index, text in enumerate(texts)
+        point_of(key=f"d:{index}", text=text, split="train") for index, text in enumerate(texts)
     ]
     as_written = _through(rows, spec, fill)
     turned = _through([dict(reversed(row.items())) for row in rows], spec, fill)
@@ -127,7 +126,7 @@ def findings_are_of_the_lists_that_they_name() -> None:
         names, points, spans = (Path(name, key) for key in ("names", "points", "spans"))
         words = WordsPolicySpec(kind="words", path=str(names), label="name", independent=True)
         spec = FINDS.model_copy(update={"policy": words})
-        points.write_bytes(orjson.dumps({"key": "d:0", "text": "call Bo", **FIELDS}) + b"\n")
+        points.write_bytes(orjson.dumps(point_of(key="d:0", text="call Bo", split="train")) + b"\n")
         said = []
         for content in ("Ann", "Bo"):
             names.write_text(f"# {SALT}\n{content}\n")

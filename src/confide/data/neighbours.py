@@ -24,7 +24,7 @@ from confide.data.partitioning import Ranges, Raw, Row, build, rows
 from confide.data.redaction import Finding
 from confide.errors import InputError
 from confide.files.io import sha256
-from confide.files.rows import Copy, Found, Join
+from confide.files.rows import Copy, Found, Join, document_of
 from confide.policies import moved
 from confide.specs import PartitionSpec
 from confide.text.deduplication import copies
@@ -59,8 +59,8 @@ class Secret(NamedTuple):
 
     @property
     def doc(self) -> str:
-        """The name of its document: a key is that name and a number."""
-        return self.key.rpartition(":")[0]
+        """The name of its document."""
+        return document_of(self.key)
 
     @property
     def kind(self) -> Kind:

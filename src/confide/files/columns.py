@@ -35,6 +35,9 @@ LONGEST = 256  # bytes of a string that is looked for alone
 DIGITS = 18  # of a number
 PADDING = b'"""' + bytes(29)  # behind the lines, so that quotes and words can be read at the end
 SCORE = b",1.0]"  # how a span ends that is certain
+ONE = np.uint64(1)
+BYTES = np.uint64(0x0101010101010101)  # the lowest bit in each byte of a word
+HIGHEST = np.uint64(0x8080808080808080)  # the highest one
 
 
 def _escaped() -> np.ndarray:
@@ -117,29 +120,67 @@ def read(source: Range) -> bytes:
 
 def line_starts(lines: bytes) -> np.ndarray:
     """(N,) int64: where lines begin, the last of which is whole."""
-    ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == NEWLINE)
+    return _behind(np.flatnonzero(np.frombuffer(lines, np.uint8) == NEWLINE))
+
+
+def _behind(ends: np.ndarray) -> np.ndarray:
+    """(N,) where each of what follows one upon the other begins, by where it ends."""
     return np.append(0, ends[:-1] + 1)[: len(ends)]
 
 
-class Lines:
+class Content:
+    """Bytes, and the word of eight of them that begins with each."""
+
+    def __init__(self, raw: bytes):
+        self.raw = raw
+        self.bytes = np.frombuffer(raw + PADDING, np.uint8)
+        self.words = np.ndarray((len(raw) + len(PADDING) - 7,), "<u8", self.bytes.data, 0, (1,))
+
+    def has(self, expected: bytes, place: np.ndarray) -> np.ndarray:
+        """(n,) bool: whether so stands at some places."""
+        size = len(expected)
+        if size < 8:
+            mask = np.uint64((1 << 8 * size) - 1)
+            return self.words[place] & mask == np.uint64(int.from_bytes(expected, "little"))
+        found = np.ones(len(place), bool)
+        for offset in {*range(0, size - 7, 8), size - 8}:
+            word = int.from_bytes(expected[offset : offset + 8], "little")
+            found &= self.words[place + offset] == np.uint64(word)
+        return found
+
+
+class Lines(Content):
     """Lines of a shard, of which it is known where they begin and end, and where escapes stand.
 
     Unlike where they are no UTF-8, or where another control character stands than a line end.
     """
 
     def __init__(self, raw: bytes):
-        self.raw = raw
-        self.bytes = np.frombuffer(raw + PADDING, np.uint8)
-        self.words = np.ndarray((len(raw) + len(PADDING) - 7,), "<u8", self.bytes.data, 0, (1,))
-        content = self.bytes[: len(raw)]
-        self.ends = np.flatnonzero(content < ord(" "))
-        if (content[self.ends] != NEWLINE).any() or not (raw.endswith(b"\n") or not raw):
-            raise Unlike
-        self.starts = np.append(0, self.ends[:-1] + 1)[: len(self.ends)]
+        super().__init__(raw)
         self.ascii = raw.isascii()
         if not self.ascii:
             self._check_encoding()
+        content = self.bytes[: len(raw)]
         self.escapes = self._escapes(content) if b"\\" in raw else np.zeros(0, np.int64)
+        self.marks = self._marks(content)
+        is_end = self.bytes[self.marks] < ord(" ")
+        self.ends = self.marks[is_end]
+        if (self.bytes[self.ends] != NEWLINE).any() or not (raw.endswith(b"\n") or not raw):
+            raise Unlike
+        self.starts = _behind(self.ends)
+        self.end_marks = np.flatnonzero(is_end)
+
+    def _marks(self, content: np.ndarray) -> np.ndarray:
+        """Where control characters stand, and where strings end behind which a comma and another
+        one follow.
+        """
+        quotes = self._quotes
+        size = len(content)
+        string_ends = quotes[:size] & (self.bytes[1:][:size] == ord(",")) & quotes[2:][:size]
+        marks = np.flatnonzero(string_ends | (content < ord(" ")))
+        # of a string that is a comma, the quote that begins it looks like one that ends a string
+        comma = (np.diff(marks, append=len(self.bytes)) == 2) & (self.bytes[marks] == QUOTE)
+        return marks[~comma]
 
     def _check_encoding(self) -> None:
         try:
@@ -174,18 +215,6 @@ class Lines:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def has(self, expected: bytes, place: np.ndarray) -> np.ndarray:
-        """(n,) bool: whether so stands at some places."""
-        size = len(expected)
-        if size < 8:
-            mask = np.uint64((1 << 8 * size) - 1)
-            return self.words[place] & mask == np.uint64(int.from_bytes(expected, "little"))
-        found = np.ones(len(place), bool)
-        for offset in {*range(0, size - 7, 8), size - 8}:
-            word = int.from_bytes(expected[offset : offset + 8], "little")
-            found &= self.words[place + offset] == np.uint64(word)
-        return found
-
     @cached_property
     def _quotes(self) -> np.ndarray:
         """(bytes,) bool: where quotes stand that begin or end a string."""
@@ -204,14 +233,10 @@ class Lines:
 
         Unlike where a line has not so many of them.
         """
-        quotes = self._quotes
-        ends = np.flatnonzero(quotes[:-2] & (self.bytes[1:-1] == ord(",")) & quotes[2:])
-        # of a string that is a comma, the quote that begins it looks like one that ends a string
-        ends = ends[np.diff(ends, append=len(self.bytes)) != 2]
-        first = np.searchsorted(ends, self.starts)
-        if len(self) and first[-1] + count > len(ends):
+        first = _behind(self.end_marks)
+        if (first + count > self.end_marks).any():
             raise Unlike
-        return [ends[first + number] for number in range(count)]
+        return [self.marks[first + number] for number in range(count)]
 
     def between(self, before: np.ndarray, opening: bytes, end: np.ndarray) -> Field:
         """Strings up to `end` (N,), with what stands before them from `before` (N,) on.
@@ -307,30 +332,30 @@ class Cursor(Lines):
         if quotes := expected.count(b'"'):
             self.next = self.next + quotes
 
-    def string(self) -> Field:
-        """The rest of a string; the quote that ends it comes next."""
-        field = Field(self.place, self.quoted[self.next])
-        self.place = field.end
-        return field
+    def optional(self, expected: bytes) -> np.ndarray:
+        """Move over bytes that some lines have here: which ones, (N,) bool."""
+        there = self.has(expected, self.place)
+        self.place = self.place + len(expected) * there
+        self.next = self.next + expected.count(b'"') * there
+        return there
 
-    def optional(self) -> Names:
-        """A string with its quotes, or null; Unlike where one needs escapes."""
-        quoted = self.bytes[self.place] == QUOTE
-        if not (quoted | self.has(b"null", self.place)).all():
+    def names(self, opening: bytes) -> Names:
+        """The strings behind an opening, with the quotes that end them, of lines that have them.
+
+        Unlike where one needs escapes.
+        """
+        there = self.optional(opening)
+        closing = self.next[there]
+        if (closing >= len(self.quoted)).any():
             raise Unlike
-        opened = self.next[quoted]
-        field = Field(
-            self.quoted[opened] + 1, self.quoted[np.minimum(opened + 1, len(self.quoted) - 1)]
-        )
+        field = Field(self.place[there], self.quoted[closing])
         if self.escaped(field).any():
             raise Unlike
         names = self.strings(field).dictionary_encode()
         number = np.full(len(self), -1, np.int64)
-        number[quoted] = arrays.from_integers(names.indices)
-        place = self.place + len(b"null")
-        place[quoted] = field.end + 1
-        self.place = place
-        self.next = self.next + 2 * quoted
+        number[there] = arrays.from_integers(names.indices)
+        self.place[there] = field.end + 1
+        self.next = self.next + there
         return Names(number, names.dictionary.to_pylist())
 
     def boolean(self) -> np.ndarray:
@@ -341,10 +366,11 @@ class Cursor(Lines):
         self.place = self.place + np.where(true, 4, 5)
         return true
 
-    def spans(self, quotes_after: int) -> Spans:
-        """Spans, all certain, of a list whose opening bracket was passed, and the closing one.
+    def spans(self, quotes_after: int | np.ndarray) -> Spans:
+        """Spans, all certain, of a list whose opening bracket was passed; the closing one comes
+        next.
 
-        So many quotes follow in each line.
+        So many quotes follow in each line; those of the spans decide how many there are.
         """
         last = np.searchsorted(self.quoted, self.ends)
         doubled = last - self.next - quotes_after
@@ -377,7 +403,6 @@ class Cursor(Lines):
         place[some] = closed[(firsts + counts - 1)[some]]
         self.place = place
         self.next = self.next + doubled
-        self.literal(b"]")
         names = self.strings(label).dictionary_encode()
         numbers = arrays.from_integers(names.indices)
         return Spans(counts, start, end, numbers, names.dictionary.to_pylist())
@@ -397,21 +422,31 @@ def first_strings(raw: bytes, starts: np.ndarray, opening: bytes) -> pa.StringAr
 
     Unlike where a line begins otherwise, or where a string needs escapes or is longer than LONGEST.
     """
-    content = np.frombuffer(raw + PADDING, np.uint8)
-    for place, byte in enumerate(opening):
-        if (content[starts + place] != byte).any():
-            raise Unlike
+    content = Content(raw)
+    if not content.has(opening, starts).all():
+        raise Unlike
     start = starts + len(opening)
     end = start
-    for _ in range(LONGEST):
-        byte = content[end]
-        within = byte != QUOTE
-        if not within.any():
-            return arrays.slices(raw, start, end)
-        if (byte == BACKSLASH).any():
+    for _ in range(LONGEST // 8):
+        words = content.words[np.minimum(end, len(raw))]  # behind which quotes stand
+        before = _bytes_before(words, QUOTE)
+        if (before > _bytes_before(words, BACKSLASH)).any():
             raise Unlike
-        end = end + within
+        end = end + before
+        if not before.any():
+            return arrays.slices(raw, start, end)
     raise Unlike
+
+
+def _bytes_before(words: np.ndarray, byte: int) -> np.ndarray:
+    """(n,) how many of the eight bytes of each word stand before the first of some byte; 8: all.
+
+    By Mycroft's test for a byte of zeros, of which the lowest that it names is one.
+    """
+    others = words ^ (BYTES * np.uint64(byte))
+    marks = (others - BYTES) & ~others & HIGHEST
+    below = (marks - ONE) & ~marks & HIGHEST  # a bit in each byte below the lowest mark
+    return (((below >> np.uint64(7)) * BYTES) >> np.uint64(56)).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -422,7 +457,6 @@ class Points:
     at: np.ndarray  # (N,) int64: the byte of the file at which each begins
     key: Field
     text: Field
-    doc: Field
     split: np.ndarray  # (N,) uint8, of SPLITS
     domain: Names
     owner: Names
@@ -439,11 +473,11 @@ class Points:
         return self.split == SPLITS.index("train")
 
     def named(self, start: str) -> np.ndarray:
-        """(N,) bool: points of documents whose names begin so, in ASCII."""
+        """(N,) bool: points of documents whose names begin so, in ASCII, as their keys do."""
         expected = start.encode()
-        named = self.lines.bytes[self.doc.start] == expected[0]
+        named = self.lines.bytes[self.key.start] == expected[0]
         places = np.flatnonzero(named)
-        named[places] = self.lines.has(expected, self.doc.start[places])
+        named[places] = self.lines.has(expected, self.key.start[places])
         return named
 
     @cached_property
@@ -531,21 +565,20 @@ def points_at(path: Path, at: np.ndarray) -> Points:
 def points_of(raw: bytes, start: int) -> Points:
     """The points that stand in lines which begin at a byte of a file."""
     lines = Lines(raw)
-    key_end, text_end, doc_end = lines.first_ends(3)
+    key_end, text_end = lines.first_ends(2)
     key = lines.between(lines.starts, b'{"key":"', key_end)
     text = lines.between(key_end, b'","text":"', text_end)
-    doc = lines.between(text_end, b'","doc":"', doc_end)
-    cursor, which = alike(lines, doc_end, lines.ends, quotes=11)
+    cursor, which = alike(lines, text_end, lines.ends, quotes=7)
     cursor.literal(b'","split":"')
     split = _splits(cursor)
-    cursor.literal(b'","domain":')
-    domain = cursor.optional()
-    cursor.literal(b',"owner":')
-    owner = cursor.optional()
-    cursor.literal(b',"gold":[')
-    gold = cursor.spans(quotes_after=2)
-    cursor.literal(b',"canary":')
-    canary = _canaries(cursor)
+    domain = cursor.names(b',"domain":"')
+    owner = cursor.names(b',"owner":"')
+    has_gold = cursor.optional(b',"gold":[')
+    canary = _is_digit(cursor.bytes[cursor.ends - 2])
+    gold = cursor.spans(quotes_after=2 * canary)
+    if ((gold.counts > 0) != has_gold).any() or (cursor.optional(b"]") != has_gold).any():
+        raise Unlike
+    _pass_canaries(cursor, canary)
     cursor.literal(b"}")
     cursor.finish()
     escapes = lines.escapes_in(text)
@@ -556,7 +589,6 @@ def points_of(raw: bytes, start: int) -> Points:
         at=lines.starts + start,
         key=key,
         text=text,
-        doc=doc,
         split=split[which],
         domain=domain.of_lines(which),
         owner=owner.of_lines(which),
@@ -592,27 +624,23 @@ def alike(
 
 
 def _splits(cursor: Cursor) -> np.ndarray:
+    """(N,) uint8, of SPLITS; moves over the quote behind each."""
     split = np.full(len(cursor), len(SPLITS), np.uint8)
     for index, name in enumerate(SPLITS):
-        split[cursor.has(f'{name}"'.encode(), cursor.place)] = index
+        split[cursor.optional(f'{name}"'.encode())] = index
     if (split == len(SPLITS)).any():
         raise Unlike
-    cursor.string()
     return split
 
 
-def _canaries(cursor: Cursor) -> np.ndarray:
-    """(N,) bool: lines in which a number stands, and not null; moves over either."""
-    null = cursor.has(b"null", cursor.place)
-    size = np.where(null, 4, cursor.ends - 1 - cursor.place)
-    if (size > DIGITS).any():
+def _pass_canaries(cursor: Cursor, canary: np.ndarray) -> None:
+    """Move over the numbers of canaries (N,), which stand in some lines."""
+    if (cursor.optional(b',"canary":') != canary).any():
         raise Unlike
-    for place, length in zip(cursor.place[~null].tolist(), size[~null].tolist(), strict=True):
-        number = cursor.raw[place : place + length]
-        if not number.isdigit() or (length > 1 and number.startswith(b"0")):
-            raise Unlike
-    cursor.place = cursor.place + size
-    return ~null
+    _, start = cursor.number(cursor.ends[canary] - 1)
+    if (start != cursor.place[canary]).any():
+        raise Unlike
+    cursor.place[canary] = cursor.ends[canary] - 1
 
 
 @dataclass(frozen=True)
@@ -654,7 +682,7 @@ def findings(shard: Range) -> Findings:
     cursor, which = alike(lines, key_end, end, quotes=5)
     cursor.literal(b'","spans":[')
     spans = cursor.spans(quotes_after=2)
-    cursor.literal(b',"conservative":')
+    cursor.literal(b'],"conservative":')
     conservative = cursor.boolean()
     cursor.finish()
     if len(lines.escapes) or (spans.start > spans.end).any():

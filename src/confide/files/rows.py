@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -18,14 +18,17 @@ from confide.files.io import Range, line_number, read_lines
 Spans = list[tuple[int, int, str, float]]  # start, end, label, score
 # Types of the fields of points and packed files; other fields may hold anything.
 FIELDS: dict[str, Any] = {
-    **dict.fromkeys(("key", "text", "doc", "split", "path"), str),
+    **dict.fromkeys(("key", "text", "split", "path"), str),
     **dict.fromkeys(("domain", "owner"), str | None),
     "gold": Spans,
     "canary": int | None,  # index into the planted canaries
     "answers": list[tuple[int, int]] | None,  # ranges of assistants' turns
 }
 # Fields that only some points have, and what they are elsewhere.
-OPTIONAL: dict[str, Any] = {"answers": None}
+OPTIONAL: dict[str, Any] = {
+    **dict.fromkeys(("domain", "owner", "canary", "answers"), None),
+    "gold": [],
+}
 # Of msgspec's messages, which quote no values.
 MISSING = re.compile(r"missing required field `(\w+)`\Z")
 PLACE = re.compile(r"`\$\.(\w+)")
@@ -51,10 +54,38 @@ class Found(Struct, gc=False):
     failed: bool = False
 
 
+def point_of(
+    *,
+    key: str,
+    text: str,
+    split: str,
+    domain: str | None = None,
+    owner: str | None = None,
+    gold: Sequence[tuple[Any, ...]] = (),
+    canary: int | None = None,
+) -> dict[str, Any]:
+    """Fields of a point, in the order in which they are written; what it has not is left out."""
+    point: dict[str, Any] = {"key": key, "text": text, "split": split}
+    if domain is not None:
+        point["domain"] = domain
+    if owner is not None:
+        point["owner"] = owner
+    if gold:
+        point["gold"] = gold
+    if canary is not None:
+        point["canary"] = canary
+    return point
+
+
+def document_of(key: str) -> str:
+    """The name of a point's document: its key is that and a number."""
+    return key.rpartition(":")[0]
+
+
 def located_rows(source: Path | Range, *fields: str) -> Iterator[tuple[int, Any]]:
     """The given fields of each line, with the byte at which the line begins.
 
-    They are a tuple, or a bare value for one field.
+    They are a tuple, or a bare value for one field; "doc" is what the key says of it.
 
     InputError names a field that is missing, of another type than it has to be, or has spans beyond
     the text.
@@ -70,10 +101,12 @@ def read_rows(source: Path | Range, *fields: str) -> Iterator[Any]:
 
 @cache
 def _kind(fields: tuple[str, ...]) -> type[Struct]:
-    types = [(name, FIELDS.get(name, Any)) for name in fields]
+    names = dict.fromkeys("key" if name == "doc" else name for name in fields)
+    types = [(name, FIELDS.get(name, Any)) for name in names]
     return defstruct(
         "Row",
         [(*field, OPTIONAL[field[0]]) if field[0] in OPTIONAL else field for field in types],
+        namespace={"doc": property(lambda row: document_of(row.key))},
         gc=False,
         kw_only=True,
     )

@@ -7,7 +7,7 @@ that straddles two points is cut into both.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -20,6 +20,7 @@ from confide.corpora import FORMS, READERS, lines
 from confide.corpora.lines import AUTOMATIC
 from confide.errors import InputError
 from confide.files.io import dump_lines, write_pieces
+from confide.files.rows import point_of
 from confide.files.shards import no_collection, scatter
 from confide.specs import OwnSpec, SplitSpec
 from confide.text import turns as turns_of
@@ -152,10 +153,9 @@ def points(
     first = counts.get(record.doc, 0)
     more = answers(spec, record)
     rows = [
-        _fields(
+        point_of(
             key=f"{record.doc}:{number}",
             text=text,
-            doc=record.doc,
             split=record.split,
             domain=record.domain,
             owner=record.author,
@@ -168,29 +168,6 @@ def points(
         counts[record.doc] = first + len(rows)
     seen[record.split] += len(rows)
     return rows
-
-
-def _fields(
-    *,
-    key: str,
-    text: str,
-    doc: str,
-    split: str,
-    domain: str | None,
-    owner: str | None,
-    gold: Sequence[tuple[Any, ...]],
-) -> dict[str, Any]:
-    """Fields of a point, in the order in which they are written."""
-    return {
-        "key": key,
-        "text": text,
-        "doc": doc,
-        "split": split,
-        "domain": domain,
-        "owner": owner,
-        "gold": gold,
-        "canary": None,
-    }
 
 
 def answers(spec: SplitSpec, record: Record) -> dict[str, list[Range]]:
@@ -218,10 +195,17 @@ def cut(
     Documents that other shards hold, too, are still records.
     """
     with no_collection():
-        there = lines.documents(plan, shard)
-        returning = np.array(plan.returns(there.names), bool)
-        cutting = Cutting(spec, there, returning)
-        return cutting.written(), cutting.seen
+        return _cut(spec, plan, shard)
+
+
+def _cut(
+    spec: SplitSpec, plan: lines.Plan, shard: lines.Shard
+) -> tuple[list[bytes | Record], Counter[str]]:
+    """The same. Its documents are gone when it returns: no search for cycles looks at them."""
+    there = lines.documents(plan, shard)
+    returning = np.array(plan.returns(there.names), bool)
+    cutting = Cutting(spec, there, returning)
+    return cutting.written(), cutting.seen
 
 
 Pieces = Iterator[bytes | memoryview | Record]  # of the output, or documents that return
@@ -285,10 +269,9 @@ class Cutting:
                 yield self.alone(number)
                 continue
             name = there.names[number]
-            row = _fields(
+            row = point_of(
                 key=f"{name}:{self.counts.get(name, 0)}",
                 text=text,
-                doc=name,
                 split=there.splits[number],
                 domain=there.domains[number],
                 owner=there.authors[number],

@@ -8,6 +8,8 @@ private use stands for it there, and is an ordinary character in any other text.
 import re
 from typing import Any
 
+from confide.files.rows import document_of, point_of
+
 NAME = re.compile(r"canary-\d+-\d+|audit-([a-z]+)-\d+")
 STARTS = ("canary-", "audit-")
 # the first of two planes of private use
@@ -44,16 +46,9 @@ def planted_point(
 
     answers: the ranges of it that are scored where only assistants' turns are; None: all of it.
     """
-    point = {
-        "key": f"{doc}:0",
-        "text": text,
-        "doc": doc,
-        "split": "train",
-        "domain": None,
-        "owner": owner,
-        "gold": gold,
-        "canary": canary,
-    }
+    point = point_of(
+        key=f"{doc}:0", text=text, split="train", owner=owner, gold=gold, canary=canary
+    )
     return point if answers is None else point | {"answers": answers}
 
 
@@ -78,4 +73,4 @@ def is_planted(doc: str) -> bool:
 
 def is_planted_key(key: str) -> bool:
     """Whether a point's key, its document's name and a number, is that of a planted one."""
-    return key.startswith(STARTS) and is_planted(key.rpartition(":")[0])
+    return key.startswith(STARTS) and is_planted(document_of(key))

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from confide.files import arrays
+from confide.files.rows import point_of
 from confide.text.documents import Documents
 from confide.types import MASK
 
@@ -89,7 +89,7 @@ def cut(documents: Documents, chosen: np.ndarray, first: Sequence[int]) -> Writt
         arrays.slices(raw, start, end),
         tails.take(which),
         _gold(documents, chosen, begins, start, end),
-        '],"canary":null}\n',
+        "}\n",
     )
     lines = np.append(0, np.cumsum(counts))
     return Written(content, counts.tolist(), edges[lines].tolist())
@@ -117,16 +117,16 @@ def _around(documents: Documents) -> tuple[pa.StringArray, pa.StringArray]:
     """What stands in each point of a document before its number, and behind its text (D,)."""
     places = list(zip(documents.splits, documents.domains, documents.authors, strict=True))
     rest = {place: _rest(*place) for place in set(places)}
-    docs = [orjson.dumps(name).decode() for name in documents.names]
-    heads = [f'{{"key":{doc[:-1]}:' for doc in docs]
-    tails = [f'","doc":{doc},{rest[place]}' for doc, place in zip(docs, places, strict=True)]
+    heads = [f'{{"key":{orjson.dumps(name).decode()[:-1]}:' for name in documents.names]
+    tails = [f'",{rest[place]}' for place in places]
     return arrays.texts(heads), arrays.texts(tails)
 
 
 def _rest(split: str, domain: str | None, author: str | None) -> str:
-    """Other fields of a point, up to its gold spans."""
-    fields = {"split": split, "domain": domain, "owner": author}
-    return orjson.dumps(fields)[1:-1].decode() + ',"gold":['
+    """Fields of a point that stand between its text and its gold spans."""
+    point = point_of(key="", text="", split=split, domain=domain, owner=author)
+    fields = {name: value for name, value in point.items() if name not in ("key", "text")}
+    return orjson.dumps(fields)[1:-1].decode()
 
 
 def _gold(
@@ -136,7 +136,9 @@ def _gold(
     start: np.ndarray,
     end: np.ndarray,
 ) -> pa.StringArray:
-    """Gold spans of each line (L,), without brackets; those that straddle lines are cut."""
+    """The field of gold spans of each line (L,), nothing where there are none; those that straddle
+    lines are cut.
+    """
     gold = documents.gold
     some = chosen[gold.document]
     base = begins[gold.document[some]]
@@ -153,13 +155,15 @@ def _gold(
     names = arrays.texts(gold.labels).dictionary_encode()
     labels = [f",{orjson.dumps(name).decode()},1.0]" for name in names.dictionary.to_pylist()]
     number = arrays.from_integers(names.indices)[some][span]
-    written = pc.binary_join_element_wise(
-        arrays.text("["),
+    is_first = np.diff(line, prepend=-1) > 0
+    is_last = np.diff(line, append=len(start)) > 0
+    written, edges = arrays.joined(
+        arrays.texts([",[", ',"gold":[[']).take(arrays.integers(is_first)),
         arrays.digits(np.maximum(first[span], start[line]) - start[line]),
-        arrays.text(","),
+        ",",
         arrays.digits(np.minimum(last[span], end[line]) - start[line]),
         arrays.texts(labels).take(arrays.integers(number)),
-        arrays.text(""),
+        arrays.texts(["", "]"]).take(arrays.integers(is_last)),
     )
-    offsets = np.append(0, np.cumsum(np.bincount(line, minlength=len(start)))).astype(np.int32)
-    return pc.binary_join(arrays.lists(offsets, written), arrays.text(","))
+    lines = np.append(0, np.cumsum(np.bincount(line, minlength=len(start))))
+    return arrays.between(written, edges[lines])

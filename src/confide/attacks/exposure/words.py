@@ -72,8 +72,11 @@ def read_words(
     for index, row in enumerate(facts["canaries"]):
         if not row.keys() >= {"copies", "author"}:
             raise InputError("needs copies and author", file=path, key=f"canaries.{index}")
+        if row["author"] not in numbers:
+            message = "is none of the authors of the points"
+            raise InputError(message, file=path, key=f"canaries.{index}.author")
         copies.append(row["copies"])
-        authors.append(numbers.get(row["author"], -1))
+        authors.append(numbers[row["author"]])
     return Planted(space, canaries, controls, copies, authors)
 
 
