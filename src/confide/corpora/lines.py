@@ -721,8 +721,7 @@ def _documents(plan: Plan, shard: Shard) -> Documents | None:
         in_order = read_.in_order
     except OverflowError:
         return None
-    with_spans = zip(read_.spans, read_.texts, strict=True)
-    perhaps_masked = np.array([bool(some) and MASK in text for some, text in with_spans], bool)
+    perhaps_masked = read_.masked & (read_.gold.counts > 0)
     close = np.flatnonzero((together.keys != keys) | ~in_order | perhaps_masked)
     return _looked_at(plan, shard, together.objects, read_, close.tolist())
 

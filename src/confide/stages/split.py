@@ -239,10 +239,9 @@ class Cutting:
         names = Counter(self.there.names)
         once = np.array([names[name] == 1 for name in self.there.names], bool)
         together = turns_of.plain(self.there) & once & ~self.returning
-        first = [self.counts.get(name, 0) for name in self.there.names]
-        cut_ = turns_of.cut(self.there, together, first)
-        for number, count in enumerate(cut_.counts):
-            self.add(number, count)
+        cut_ = turns_of.cut(self.there, together)
+        for split, count in zip(self.there.splits, cut_.counts, strict=True):
+            self.seen[split] += count
         if together.all():
             yield cut_.content
             return
@@ -278,7 +277,9 @@ class Cutting:
                 gold=[(span[0], span[1], span[2], 1.0) for span in there.spans[number]],
             )
             yield dump_lines([row])
-            self.add(number, 1)
+            if not name.startswith(AUTOMATIC):
+                self.counts[name] = self.counts.get(name, 0) + 1
+            self.seen[there.splits[number]] += 1
 
     def one_by_one(self) -> Pieces:
         """Documents that are cut one after the other."""
@@ -290,13 +291,6 @@ class Cutting:
         if self.returning[number]:
             return record
         return dump_lines(points(self.spec, record, self.counts, self.seen))
-
-    def add(self, number: int, count: int) -> None:
-        """Count points of a document that `points` does not count."""
-        name = self.there.names[number]
-        if not name.startswith(AUTOMATIC):
-            self.counts[name] = self.counts.get(name, 0) + count
-        self.seen[self.there.splits[number]] += count
 
 
 def cuts(

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
-from confide.types import Record, Span, SplitName
+from confide.types import MASK, Record, Span, SplitName
 
 Ranges = tuple[tuple[int, int], ...]
 Placed = tuple[int, int, str] | Span  # start, end and label of a span that is certain, or all of it
@@ -80,12 +81,13 @@ class Documents:
     def gold(self) -> Gold:
         """All spans. OverflowError for a number of more than 64 bits."""
         counts = np.fromiter(map(len, self.spans), np.int64, len(self))
-        columns = list(zip(*chain.from_iterable(self.spans), strict=True)) or [(), (), ()]
-        start, end, labels, *scores = columns
+        values: list[Any] = list(chain.from_iterable(chain.from_iterable(self.spans)))
+        width = len(values) // max(1, int(counts.sum())) or 3
+        start, end = (np.array(values[place::width], np.int64) for place in (0, 1))
         certain = np.ones(len(start), bool)
-        if scores:
-            certain = np.array(scores[0], np.float64) == 1.0
-        return Gold(counts, np.array(start, np.int64), np.array(end, np.int64), labels, certain)
+        if width > 3:
+            certain = np.array(values[3::width], np.float64) == 1.0
+        return Gold(counts, start, end, values[2::width], certain)
 
     @cached_property
     def in_order(self) -> np.ndarray:
@@ -99,6 +101,11 @@ class Documents:
         if "" in gold.labels:
             right &= np.array([label != "" for label in gold.labels])
         return np.bincount(gold.document[~right], minlength=len(self)) == 0
+
+    @cached_property
+    def masked(self) -> np.ndarray:
+        """(D,) bool: a mask stands in the text."""
+        return np.array([MASK in text for text in self.texts], bool)
 
     @cached_property
     def certain(self) -> np.ndarray:

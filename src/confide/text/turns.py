@@ -4,7 +4,6 @@ It is for the documents that most corpora are made of: texts of ASCII without si
 escape. Shapes: D documents, L lines that are not blank, S spans.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,7 +52,7 @@ def plain(documents: Documents) -> np.ndarray:
 def _partly_masked(documents: Documents) -> np.ndarray:
     """Numbers of documents with a gold span that holds a mask: lines may cut it into such alone."""
     gold = documents.gold
-    masked = np.array([MASK in text for text in documents.texts], bool)
+    masked = documents.masked
     some = np.flatnonzero(masked[gold.document])
     return np.array(
         [
@@ -65,11 +64,8 @@ def _partly_masked(documents: Documents) -> np.ndarray:
     )
 
 
-def cut(documents: Documents, chosen: np.ndarray, first: Sequence[int]) -> Written:
-    """Points of chosen documents (D,), which are `plain`, numbered from `first` on (D,).
-
-    The others have no lines here.
-    """
+def cut(documents: Documents, chosen: np.ndarray) -> Written:
+    """Points of chosen documents (D,), which are `plain`; the others have no lines here."""
     texts = [
         text if there else "" for text, there in zip(documents.texts, chosen.tolist(), strict=True)
     ]
@@ -84,7 +80,7 @@ def cut(documents: Documents, chosen: np.ndarray, first: Sequence[int]) -> Writt
     heads, tails = _around(documents)
     content, edges = arrays.joined(
         heads.take(which),
-        arrays.digits(number + np.array(first, np.int64)[document]),
+        arrays.digits(number),
         '","text":"',
         arrays.slices(raw, start, end),
         tails.take(which),
@@ -152,9 +148,9 @@ def _gold(
     order = np.argsort(line, kind="stable")
     span = span[order]
     line = line[order]
-    names = arrays.texts(gold.labels).dictionary_encode()
-    labels = [f",{orjson.dumps(name).decode()},1.0]" for name in names.dictionary.to_pylist()]
-    number = arrays.from_integers(names.indices)[some][span]
+    numbers = {label: number for number, label in enumerate(dict.fromkeys(gold.labels))}
+    labels = [f",{orjson.dumps(label).decode()},1.0]" for label in numbers]
+    number = np.array([numbers[label] for label in gold.labels], np.int64)[some][span]
     is_first = np.diff(line, prepend=-1) > 0
     is_last = np.diff(line, append=len(start)) > 0
     written, edges = arrays.joined(
