@@ -42,14 +42,13 @@ def records(draw):
 @settings(deadline=None, max_examples=200)
 @given(
     st.lists(records(), max_size=6),
-    st.dictionaries(st.just("d2"), st.just(3)),
     st.sampled_from(["turn", "dialogue", "sentence"]),
     st.sets(st.sampled_from(["doc-1", "d2"])),
 )
-def test_points_are_those_of_each_document(some, before, point, names):
+def test_points_are_those_of_each_document(some, point, names):
     spec = SplitSpec(corpus=CORPUS, point=point)
     returning = [record.doc in names for record in some]
-    counts = dict(before)
+    counts = {}
     seen = Counter()
     expected = [b""]
     for record, returns in zip(some, returning, strict=True):
@@ -57,11 +56,6 @@ def test_points_are_those_of_each_document(some, before, point, names):
             expected += [replace(record, spans=tuple(sorted(record.spans))), b""]
         else:
             expected[-1] += dump_lines(points(spec, record, counts, seen))
-    counts_found = dict(before)
-    seen_found = Counter()
-    there = Documents.of(some)
-    cutting = Cutting(spec, there, np.array(returning, bool), counts_found, seen_found)
+    cutting = Cutting(spec, Documents.of(some), np.array(returning, bool))
     assert cutting.written() == expected
-    cut = {name: counts_found[name] for name in counts_found if name not in names}
-    assert cut == {name: counts[name] for name in counts if name not in names}
-    assert +seen_found == +seen
+    assert +cutting.seen == +seen

@@ -26,7 +26,7 @@ import orjson
 from confide.corpora.shares import check_train
 from confide.errors import InputError
 from confide.files import arrays, columns, jsons
-from confide.files.buckets import KEYED, Buckets, later
+from confide.files.buckets import KEYED, Buckets, keyed, later
 from confide.files.encodings import ENDS, Encoding, binary, byte_lines, codec_of, decoded
 from confide.files.io import Range, count_lines, is_short, size_of
 from confide.files.shards import scatter, shards
@@ -592,9 +592,8 @@ def _said(
     lines_of: dict[str, int] = {}
     for number, (doc, _, _) in named:
         lines_of.setdefault(doc, number)
-    first = np.zeros(len(lines_of), KEYED)
-    first["digest"] = fingerprints(arrays.binaries([_name(doc).encode() for doc in lines_of]))
-    first["at"] = list(lines_of.values())
+    names = arrays.binaries([_name(doc).encode() for doc in lines_of])
+    first = keyed(fingerprints(names), np.array(list(lines_of.values()), np.int64))
     if len(lines_of) == len(named):
         return first, []  # no document has a second author
     return first, _joining([note for note in named if note[1][1:] != (None, None)])

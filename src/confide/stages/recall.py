@@ -218,7 +218,7 @@ def of_columns(
         string=strings(points, gold.where(counts).where(real_secrets), line[real_secrets]),
         author=points.owner.number[line[real_secrets]],
         label=numbers[real_secrets],
-        fresh=~np.isin(points.at[line[real_secrets]], again["at"]),
+        fresh=~np.isin(points.at[line[real_secrets]], again),
         missed=missed[real_secrets],
         unprotected=unprotected[real_secrets],
     )
@@ -262,7 +262,7 @@ def of_rows(
     contents = marked_contents(fingerprints, shard)
     places = np.fromiter(contents, np.int64, len(contents))
     texts, again = contents_apart(places, arrays.binaries(list(contents.values())), fingerprints)
-    later = frozenset(again["at"].tolist())
+    later = frozenset(again.tolist())
     found = Join(Found, findings.of(shard))
     for at, (key, owner, text, split, gold) in located_rows(
         shard, "key", "owner", "text", "split", "gold"

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from confide.files import arrays
-from confide.files.buckets import KEYED, Apart
+from confide.files.buckets import Apart, keyed
 from confide.files.columns import Points
 from confide.text.fingerprints import Fingerprints
 from confide.types import MASK
@@ -42,17 +42,11 @@ def apart(
 
 
 def contents_apart(at: np.ndarray, contents: pa.BinaryArray, fingerprints: Fingerprints) -> Apart:
-    """Records KEYED of what begins at some bytes (N,), in two parts.
-
-    First those of the first of each content (N,), then those of the others.
-    """
-    encoded = contents.dictionary_encode()
-    number = arrays.from_integers(encoded.indices)  # by first appearance
+    """What is first and what is not among contents (N,) that begin at some bytes (N,)."""
+    encoded = contents.dictionary_encode()  # in the order in which they first appear
+    number = arrays.from_integers(encoded.indices)
     is_first = np.diff(np.maximum.accumulate(number), prepend=-1) > 0
-    records = np.empty(len(at), KEYED)
-    records["digest"] = fingerprints(encoded.dictionary)[number]
-    records["at"] = at
-    return records[is_first], records[~is_first]
+    return keyed(fingerprints(encoded.dictionary), at[is_first]), at[~is_first]
 
 
 def content(text: str, answers: Answers) -> bytes:
