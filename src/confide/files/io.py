@@ -281,12 +281,14 @@ def line_from(file: BinaryIO, place: int) -> int:
 
 def count_lines(path: Path, start: int, end: int) -> int:
     """Ends of lines between two bytes of a file."""
+    import numpy as np  # for which the program does not wait to start
+
     count = 0
     left = end - start
     with open(path, "rb") as file:
         file.seek(start)
         while block := file.read(min(left, 1 << 20)):
-            count += block.count(b"\n")
+            count += int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
             left -= len(block)
     return count
 
