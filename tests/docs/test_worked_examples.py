@@ -15,6 +15,8 @@ import pytest
 import yaml
 from pages import ROOT, blocks
 
+from tests.points import read_points
+
 PAGES = {name: ROOT / f"docs/add_{name}.md" for name in ("method", "policy", "attack", "reader")}
 TESTS = {  # where the test of a page, added/PAGE.py, belongs
     "method": "tests/methods/test_late_noise.py",
@@ -194,9 +196,7 @@ def test_the_new_attack_answers(built: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.nightly
 def test_the_new_reader_is_read_and_trained_on(built: Path) -> None:
-    rows = list(
-        map(json.loads, (built / "data/work/tickets-turn/points.jsonl").read_text().splitlines())
-    )
+    rows = read_points(built / "data/work/tickets-turn/points.jsonl")
     assert [row["doc"] for row in rows] == [f"ticket-{number}" for number in range(1, 6)]
     assert [len(row["gold"]) for row in rows] == [1, 2, 0, 1, 1]
     assert result(built, "tickets", "certificate")["headline"]["record_epsilon"] == "inf"
