@@ -33,8 +33,8 @@ HERE = Path(__file__).resolve().parent
 RUN = "import json, sys; from data_stages import run; print(json.dumps(run(*json.load(sys.stdin))))"
 VERSIONS = ("base", "now")
 CLOSING = b'{"complete":'  # lines that releases until 0.2 do not write
-TOLD = ("doc", "at")
-EMPTY = (None, [])
+TOLD = ("doc", "at")  # fields that the key tells, or the form of the file that it is of
+EMPTY = (None, [])  # values of fields that later versions leave out
 COUNTED = ("recall", "neighbours")  # whose counts both versions write, among other things
 # Counts that both versions write under these names.
 COUNTS = ("occurrences", "unique", "planted", "pools", "spans", "sampled", "misaligned")

@@ -58,4 +58,7 @@ def test_points_are_those_of_each_document(some, point, names):
             expected[-1] += dump_lines(points(spec, record, counts, seen))
     cutting = Cutting(spec, Documents.of(some), np.array(returning, bool))
     assert cutting.written() == expected
+    docs = Counter(record.doc for record in some)
+    again = {name for name in counts if docs[name] > 1}
+    assert {name: cutting.counts[name] for name in again} == {name: counts[name] for name in again}
     assert +cutting.seen == +seen

@@ -10,6 +10,7 @@ import re
 import pytest
 
 from confide.config.params import load
+from tests.points import read_points
 
 pytestmark = pytest.mark.slow
 
@@ -176,9 +177,8 @@ def secrets_of(project) -> set[str]:
     """Every planted secret and every gold secret that is long enough not to occur by chance."""
     found = set()
     for points in project.folder.glob("data/work/*/points.jsonl"):
-        for line in points.read_text().splitlines():
-            row = json.loads(line)
-            found |= {row["text"][start:end] for start, end, *_ in row.get("gold", [])}
+        for row in read_points(points):
+            found |= {row["text"][start:end] for start, end, *_ in row["gold"]}
     return {secret for secret in found if len(secret) >= 7}
 
 

@@ -1,6 +1,5 @@
 """What is pushed was searched: every file of it, the summary and the records of jobs among it."""
 
-import json
 import re
 from base64 import urlsafe_b64encode
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 
 from confide.config.outgoing import pushed
 from confide.files.io import read_json, sha256
+from tests.points import read_points
 
 pytestmark = pytest.mark.slow
 
@@ -49,12 +49,8 @@ def test_every_file_that_is_pushed_was_searched_as_it_is(built):
 
 
 def test_a_secret_in_the_summary_or_in_a_record_fails_the_last_search(project):
-    with open(project.folder / "data/work/sim/points.jsonl") as lines:
-        row = next(
-            row
-            for row in map(json.loads, lines)
-            if any(span[2] == "name" for span in row.get("gold", []))
-        )
+    rows = read_points(project.folder / "data/work/sim/points.jsonl")
+    row = next(row for row in rows if any(span[2] == "name" for span in row["gold"]))
     start, end = next((start, end) for start, end, label, *_ in row["gold"] if label == "name")
     secret = row["text"][start:end]
     for name in (

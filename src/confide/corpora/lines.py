@@ -67,7 +67,6 @@ AUTOMATIC = "line-"  # how the document name begins where a line gives none; eve
 # A shard of the corpus is a quarter of others: what is made of it is several times as large.
 PARTS = 4
 TAKEN = re.compile(r"(?:doc-)*line-")  # given names that begin so are prefixed, to keep them apart
-RESERVED = re.compile(f"{TAKEN.pattern}|{WRITTEN_NAME.pattern}")  # how names of either kind begin
 
 Row = dict[str, Any]
 Ranges = tuple[tuple[int, int], ...]  # half-open, in characters
@@ -508,8 +507,7 @@ def _placed(
         doc = f"{AUTOMATIC}{number}"
         node = f"l{number}"
     else:
-        reserved = RESERVED.match(doc_name) is not None
-        if reserved and not plan.of_model and is_written(doc_name):
+        if not plan.of_model and is_written(doc_name):
             raise InputError(
                 f"{doc_name} is how `confide` names texts that a model wrote or has read, and "
                 "certificates must say so: give the file as it was written, other texts "
@@ -518,7 +516,7 @@ def _placed(
                 line=number,
                 key="doc",
             )
-        doc = _name(doc_name) if reserved else doc_name
+        doc = _name(doc_name)
         node = "d" + doc_name
         split = split or places.fixed.get(doc_name)
     if author is not None:

@@ -63,6 +63,7 @@ def point_of(
     owner: str | None = None,
     gold: Sequence[tuple[Any, ...]] = (),
     canary: int | None = None,
+    answers: Sequence[tuple[int, int]] | None = None,
 ) -> dict[str, Any]:
     """Fields of a point, in the order in which they are written; what it has not is left out."""
     point: dict[str, Any] = {"key": key, "text": text, "split": split}
@@ -74,6 +75,8 @@ def point_of(
         point["gold"] = gold
     if canary is not None:
         point["canary"] = canary
+    if answers is not None:
+        point["answers"] = answers
     return point
 
 

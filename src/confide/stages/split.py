@@ -151,7 +151,7 @@ def points(
     `counts`: points so far of documents that may come again; `seen`: of each split.
     """
     first = counts.get(record.doc, 0)
-    more = answers(spec, record)
+    turns_ = answers(spec, record)
     rows = [
         point_of(
             key=f"{record.doc}:{number}",
@@ -160,23 +160,28 @@ def points(
             domain=record.domain,
             owner=record.author,
             gold=[tuple(span) for span in spans] if spans else (),
+            answers=turns_,
         )
-        | more
         for number, (text, spans) in enumerate(pieces(record, spec.point, spec.window), first)
     ]
-    if not record.doc.startswith(AUTOMATIC):
-        counts[record.doc] = first + len(rows)
-    seen[record.split] += len(rows)
+    add(len(rows), counts, seen, doc=record.doc, split=record.split)
     return rows
 
 
-def answers(spec: SplitSpec, record: Record) -> dict[str, list[Range]]:
-    """What a point says of the assistants' turns in it, if its record is a conversation.
+def add(count: int, counts: dict[str, int], seen: Counter[str], *, doc: str, split: str) -> None:
+    """Count points of a document, and of its split."""
+    if not doc.startswith(AUTOMATIC):
+        counts[doc] = counts.get(doc, 0) + count
+    seen[split] += count
+
+
+def answers(spec: SplitSpec, record: Record) -> list[Range] | None:
+    """The assistants' turns in the point of a record, if that is a conversation.
 
     InputError where conversations are to be cut: a piece of one is no text that a template writes.
     """
     if record.answers is None:
-        return {}
+        return None
     if spec.point != "dialogue":
         message = "cuts conversations; a chat template writes them whole: dialogue"
         raise InputError(message, key="point", value=spec.point)
@@ -184,7 +189,7 @@ def answers(spec: SplitSpec, record: Record) -> dict[str, list[Range]]:
     first = len(text) - len(text.lstrip())
     last = len(text.rstrip())
     within = [(max(first, start), min(last, end)) for start, end in record.answers]
-    return {"answers": [(start - first, end - first) for start, end in within if start < end]}
+    return [(start - first, end - first) for start, end in within if start < end]
 
 
 def cut(
@@ -218,8 +223,9 @@ class Cutting:
     spec: SplitSpec
     there: Documents
     returning: np.ndarray  # (D,) bool: other shards hold them, too
-    counts: dict[str, int] = field(default_factory=dict)  # points so far of a document
-    seen: Counter[str] = field(default_factory=Counter)  # points of each split
+    # points so far of each document that may come again in the shard
+    counts: dict[str, int] = field(init=False, default_factory=dict)
+    seen: Counter[str] = field(init=False, default_factory=Counter)  # points of each split
 
     def written(self) -> list[bytes | Record]:
         """Lines of the output, and records among them."""
@@ -277,9 +283,7 @@ class Cutting:
                 gold=[(span[0], span[1], span[2], 1.0) for span in there.spans[number]],
             )
             yield dump_lines([row])
-            if not name.startswith(AUTOMATIC):
-                self.counts[name] = self.counts.get(name, 0) + 1
-            self.seen[there.splits[number]] += 1
+            add(1, self.counts, self.seen, doc=name, split=there.splits[number])
 
     def one_by_one(self) -> Pieces:
         """Documents that are cut one after the other."""

@@ -82,6 +82,7 @@ class Documents:
         """All spans. OverflowError for a number of more than 64 bits."""
         counts = np.fromiter(map(len, self.spans), np.int64, len(self))
         values: list[Any] = list(chain.from_iterable(chain.from_iterable(self.spans)))
+        # of a span: start, end, label and perhaps a score
         width = len(values) // max(1, int(counts.sum())) or 3
         start, end = (np.array(values[place::width], np.int64) for place in (0, 1))
         certain = np.ones(len(start), bool)

@@ -46,10 +46,15 @@ def planted_point(
 
     answers: the ranges of it that are scored where only assistants' turns are; None: all of it.
     """
-    point = point_of(
-        key=f"{doc}:0", text=text, split="train", owner=owner, gold=gold, canary=canary
+    return point_of(
+        key=f"{doc}:0",
+        text=text,
+        split="train",
+        owner=owner,
+        gold=gold,
+        canary=canary,
+        answers=answers,
     )
-    return point if answers is None else point | {"answers": answers}
 
 
 def behind_secret(facts: dict[str, Any], group: str, index: int) -> str:

@@ -112,17 +112,15 @@ def _lines(raw: bytes) -> tuple[np.ndarray, np.ndarray]:
 def _around(documents: Documents) -> tuple[pa.StringArray, pa.StringArray]:
     """What stands in each point of a document before its number, and behind its text (D,)."""
     places = list(zip(documents.splits, documents.domains, documents.authors, strict=True))
-    rest = {place: _rest(*place) for place in set(places)}
+    tail_of = {place: _behind_text(*place) for place in set(places)}
     heads = [f'{{"key":{orjson.dumps(name).decode()[:-1]}:' for name in documents.names]
-    tails = [f'",{rest[place]}' for place in places]
-    return arrays.texts(heads), arrays.texts(tails)
+    return arrays.texts(heads), arrays.texts([tail_of[place] for place in places])
 
 
-def _rest(split: str, domain: str | None, author: str | None) -> str:
-    """Fields of a point that stand between its text and its gold spans."""
+def _behind_text(split: str, domain: str | None, author: str | None) -> str:
+    """What stands in a point from the quote behind its text to its gold spans."""
     point = point_of(key="", text="", split=split, domain=domain, owner=author)
-    fields = {name: value for name, value in point.items() if name not in ("key", "text")}
-    return orjson.dumps(fields)[1:-1].decode()
+    return orjson.dumps(point).decode().removeprefix('{"key":"","text":"').removesuffix("}")
 
 
 def _gold(
