@@ -7,6 +7,9 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 MASK = "<MASK>"  # the one token that redaction and deduplication put in place of text (CRT A.6-4)
+# Where a dialogue of several domains begins and ends (Domain Private Transformers, Appendix C).
+CONVERSATION_START = "<_soc_>"
+CONVERSATION_END = "<_eoc_>"
 
 SplitName = Literal["train", "valid", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "valid", "test")  # a split is stored as its index here

@@ -2,10 +2,10 @@
 
 import pytest
 
-from confide.corpora.dialogues import END, START, Dialogue, Utterance, records
+from confide.corpora.dialogues import Dialogue, Utterance, records
 from confide.policies.utterances import spoken, utterances, windows
 from confide.specs import MultiDogoSpec
-from confide.types import MASK
+from confide.types import CONVERSATION_END, CONVERSATION_START, MASK
 
 
 def said(text):
@@ -27,7 +27,7 @@ def test_what_a_reader_put_around_utterances_is_left_out(control_tokens):
         Utterance(role, line) for role, line in zip(3 * ["USR", "SYS"], lines, strict=True)
     )
     (record,) = records(spec, [Dialogue("d", "AIRLINE", turns, "train")], "here")
-    assert (START in record.text and END in record.text) == control_tokens
+    assert (CONVERSATION_START in record.text and CONVERSATION_END in record.text) == control_tokens
     assert said(record.text) == [
         lines[0],
         "SYS or",
@@ -39,7 +39,10 @@ def test_what_a_reader_put_around_utterances_is_left_out(control_tokens):
 
 def test_text_without_markers_is_one_utterance_and_blank_text_is_none():
     assert said("a seat at 7:30, please") == ["a seat at 7:30, please"]
-    assert [utterances(text) for text in ("", " \n ", f"{START} <AIRLINE> USR: {END}")] == [
+    assert [
+        utterances(text)
+        for text in ("", " \n ", f"{CONVERSATION_START} <AIRLINE> USR: {CONVERSATION_END}")
+    ] == [
         [],
         [],
         [],

@@ -20,10 +20,8 @@ from confide.corpora.shares import check_train
 from confide.errors import InputError
 from confide.files.io import read_bytes
 from confide.specs import DialoguesSpec
-from confide.types import SPLITS, Record, Span, SplitName
+from confide.types import CONVERSATION_END, CONVERSATION_START, SPLITS, Record, Span, SplitName
 
-START = "<_soc_>"  # of a conversation
-END = "<_eoc_>"
 # What would end an utterance's line, and tabs; one for one, so that ranges stay as they are.
 BREAKS = str.maketrans("\n\r\t\v\f", "     ")
 # Splits by the names of their files.
@@ -185,7 +183,7 @@ def _render(
     """Text of a dialogue, and its secrets in characters of it."""
     between = " " if spec.control_tokens else "\n"
     token = f"<{dialogue.domain}> " if spec.control_tokens and spec.domain_tokens else ""
-    whole = START + between if spec.control_tokens else ""
+    whole = CONVERSATION_START + between if spec.control_tokens else ""
     spans = []
     for role, text, slots in dialogue.utterances:
         whole += f"{token}{role}: " if text else f"{token}{role}:"
@@ -193,4 +191,6 @@ def _render(
         groups = overlapping(span for span in slots if span.label in secrets)
         spans += [Span(start + s, start + e, label) for s, e, label in map(as_one, groups)]
         whole += text + between
-    return whole + END if spec.control_tokens else whole.removesuffix(between), tuple(spans)
+    if spec.control_tokens:
+        return whole + CONVERSATION_END, tuple(spans)
+    return whole.removesuffix(between), tuple(spans)

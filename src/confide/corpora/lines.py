@@ -15,7 +15,7 @@ from collections import ChainMap, defaultdict
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -389,8 +389,12 @@ def _together(form: Form, shard: Shard) -> Together | None:
     characters = np.frombuffer(there.content, np.uint8)
     before, behind = characters[:-1], characters[1:]
     keys = _counted((before == ord('"')) & (behind == ord(":")), there.starts)
-    close = ((before == ord(" ")) & (behind == ord(":"))) | (before == ord("\t"))
-    keys[_counted(close | (before == ord("\r")), there.starts) > 0] = -1
+    for between in (b" :", b"\t", b"\r"):  # what may stand between a key and its colon
+        if between in there.content:
+            close = before == between[0]
+            if len(between) > 1:
+                close &= behind == between[1]
+            keys[_counted(close, there.starts) > 0] = -1
     return Together(usual, there, keys)
 
 
@@ -742,10 +746,11 @@ def _looked_at(
 
 def _column(lines: list[Usual], name: str) -> tuple[list[Any], np.ndarray]:
     """What each line has of a key, None where it has nothing, and (N,) bool whether it has it."""
-    values = [getattr(line, name) for line in lines]
+    values = list(map(attrgetter(name), lines))
+    missing = values.count(msgspec.UNSET)
+    if missing in (0, len(values)):  # as nearly always
+        return [None] * missing or values, np.full(len(values), not missing)
     there = np.array([value is not msgspec.UNSET for value in values], bool)
-    if there.all():
-        return values, there
     return [None if value is msgspec.UNSET else value for value in values], there
 
 

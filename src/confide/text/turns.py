@@ -148,7 +148,8 @@ def _gold(
     line = line[order]
     numbers = {label: number for number, label in enumerate(dict.fromkeys(gold.labels))}
     labels = [f",{orjson.dumps(label).decode()},1.0]" for label in numbers]
-    number = np.array([numbers[label] for label in gold.labels], np.int64)[some][span]
+    of_spans = np.fromiter(map(numbers.__getitem__, gold.labels), np.int64, len(gold.labels))
+    number = of_spans[some][span]
     is_first = np.diff(line, prepend=-1) > 0
     is_last = np.diff(line, append=len(start)) > 0
     written, edges = arrays.joined(

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from confide.corpora.dialogues import END, START
 from confide.errors import InputError
 from confide.files.rows import read_rows
 from confide.scan.search import Searcher
 from confide.scan.variants import length
 from confide.specs import PromptedSpec
+from confide.types import CONVERSATION_END, CONVERSATION_START
 
 ROLES = ("USR:", "SYS:", "BOT:")
 
@@ -74,7 +74,12 @@ def read(spec: PromptedSpec, points: Path) -> Texts:
         held_out,
         secrets={domain: searcher_of(values) for domain, values in secrets.items()},
         counts={domain: len(values) for domain, values in secrets.items()},
-        controls=(START, END, *ROLES, *(f"<{domain}>" for domain in domains)),
+        controls=(
+            CONVERSATION_START,
+            CONVERSATION_END,
+            *ROLES,
+            *(f"<{domain}>" for domain in domains),
+        ),
     )
 
 
@@ -118,7 +123,7 @@ def _utterances(
         starts = turns(text, domain)
         ends = [*(turn.start() for turn in starts[1:]), len(text)]
         for turn, end in zip(starts, ends, strict=False):
-            said = text[turn.end() : end].removesuffix(END).strip()
+            said = text[turn.end() : end].removesuffix(CONVERSATION_END).strip()
             if said:
                 utterances.append(Utterance(said, doc))
         if len(utterances) >= spec.held_out:

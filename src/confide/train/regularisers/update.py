@@ -81,7 +81,7 @@ def tokens_of(batch: Batch) -> Tensor:
 
 
 def read(model: LanguageModel, rows: Rows, half: bool) -> tuple[Tensor, Tensor]:
-    """One pass: token losses (B, L) of the batch, and last states of its points, then of their
+    """One pass: hidden states (B, L, d) of the batch, and last states of its points, then of their
     partners (B or 2B, d).
     """
     batch = rows.batch
@@ -94,9 +94,9 @@ def read(model: LanguageModel, rows: Rows, half: bool) -> tuple[Tensor, Tensor]:
         ends = torch.cat([ends, tokens_of(rows.partners) - 1])
     with torch.autocast(inputs.device.type, dtype=torch.bfloat16, enabled=half):
         hidden = model.hidden(inputs)
-        losses = model.head(hidden[: len(batch), : batch.targets.shape[1]], batch.targets)
     states = hidden[torch.arange(len(hidden), device=hidden.device), ends]
-    return losses, states.to(torch.promote_types(states.dtype, torch.float32))
+    states = states.to(torch.promote_types(states.dtype, torch.float32))
+    return hidden[: len(batch), : batch.targets.shape[1]], states
 
 
 def regularised_gradient(
@@ -121,8 +121,9 @@ def regularised_gradient(
     values = []
 
     def summed(rows: Rows) -> tuple[Tensor, Tensor]:
-        losses, states = read(model, rows := rows.to(device), training.half)
-        loss = losses.sum()
+        hidden, states = read(model, rows := rows.to(device), training.half)
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=training.half):
+            loss = model.head(hidden, rows.batch.targets).sum()
         extra = privacy_loss(states, rows)
         accumulate(loss + scale * extra, parameters)
         return loss.detach(), extra.detach()
