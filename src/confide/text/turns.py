@@ -4,6 +4,7 @@ It is for the documents that most corpora are made of: texts of ASCII without si
 escape. Shapes: D documents, L lines that are not blank, S spans.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,10 +44,15 @@ def plain(documents: Documents) -> np.ndarray:
     fit = documents.certain & (np.diff(edges) <= LONGEST_TEXT)
     fit[np.searchsorted(edges[1:], odd, side="right")] = False
     fit[_partly_masked(documents)] = False
-    names = zip(documents.names, documents.domains, documents.authors, strict=True)
-    lengths = [len(name) + len(domain or "") + len(author or "") for name, domain, author in names]
+    lengths = np.fromiter(map(len, documents.names), np.int64, len(documents))
+    beside = _longest(documents.domains) + _longest(documents.authors)
     no_answers = [answers is None for answers in documents.answers]
-    return fit & (np.array(lengths) <= LONGEST_NAMES) & np.array(no_answers, bool)
+    return fit & (lengths + beside <= LONGEST_NAMES) & np.array(no_answers, bool)
+
+
+def _longest(names: Sequence[str | None]) -> int:
+    """Characters of the longest of some names."""
+    return max(map(len, filter(None, set(names))), default=0)
 
 
 def _partly_masked(documents: Documents) -> np.ndarray:
