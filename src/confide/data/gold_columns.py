@@ -57,7 +57,7 @@ class Gold:
         places = pc.binary_join_element_wise(
             arrays.digits(self.spans.start),
             arrays.digits(self.spans.end),
-            self.points.keys.take(arrays.integers(self.line)),
+            self.points.keys_at(self.line),
             arrays.text(" "),
         )
         keyed = keyed_by(lot)
@@ -66,11 +66,11 @@ class Gold:
 
     def secrets(self, chosen: np.ndarray) -> Iterator[Secret]:
         """Those at some places."""
-        of_points = arrays.integers(self.line[chosen])
+        of_points = self.line[chosen]
         return map(
             Secret,
-            self.points.keys.take(of_points).to_pylist(),
-            self.points.texts.take(of_points).to_pylist(),
+            self.points.keys_at(of_points).to_pylist(),
+            self.points.texts_at(of_points).to_pylist(),
             self.spans.start[chosen].tolist(),
             self.spans.end[chosen].tolist(),
             [self.kinds[kind].label for kind in self.kind[chosen].tolist()],
@@ -216,16 +216,14 @@ def with_texts(looked_for: pa.StringArray, shard: Range) -> list[Raw]:
     except Unlike:
         return list(read(shard))
     found = arrays.from_booleans(pc.is_in(points.texts, looked_for))
-    places = arrays.integers(np.flatnonzero(found & points.train))
-    return list(_raws(points, places))
+    return list(_raws(points, np.flatnonzero(found & points.train)))
 
 
-def _raws(points: Points, places: pa.Int64Array) -> Iterator[Raw]:
+def _raws(points: Points, places: np.ndarray) -> Iterator[Raw]:
     """Points without their gold spans."""
-    keys = points.keys.take(places).to_pylist()
-    texts = points.texts.take(places).to_pylist()
-    which = arrays.from_integers(places)
-    domains = points.domain.of_lines(which).to_list()
-    owners = points.owner.of_lines(which).to_list()
+    keys = points.keys_at(places).to_pylist()
+    texts = points.texts_at(places).to_pylist()
+    domains = points.domain.of_lines(places).to_list()
+    owners = points.owner.of_lines(places).to_list()
     for key, text, domain, owner in zip(keys, texts, domains, owners, strict=True):
         yield Raw(key, text, SPLITS[0], domain, owner, [])

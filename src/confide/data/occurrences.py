@@ -59,7 +59,7 @@ def planted(points: Points) -> np.ndarray:
     for start in STARTS:
         named |= points.named(start)
     places = np.flatnonzero(named)
-    keys = points.keys.take(arrays.integers(places)).to_pylist()
+    keys = points.keys_at(places).to_pylist()
     named[places] = [is_planted_key(key) for key in keys]
     return named
 

@@ -129,7 +129,7 @@ def redacted(
         some = left.filter(arrays.booleans(several)).to_pylist()
         left = replaced(left, several, arrays.texts(list(map(merged_masks, some))))
     if fill is not None:
-        keys = points.keys.take(arrays.integers(lines)).to_pylist()
+        keys = points.keys_at(lines).to_pylist()
         left = arrays.texts(list(map(dressed, left.to_pylist(), keys, repeat(fill))))
     return left
 

@@ -488,6 +488,14 @@ class Points:
     def texts(self) -> pa.StringArray:
         return self.lines.strings(self.text)
 
+    def keys_at(self, places: np.ndarray) -> pa.StringArray:
+        """Keys of points that are known by numbers; the others are not made."""
+        return self.lines.strings(Field(self.key.start[places], self.key.end[places]))
+
+    def texts_at(self, places: np.ndarray) -> pa.StringArray:
+        """Their texts."""
+        return self.lines.strings(Field(self.text.start[places], self.text.end[places]))
+
     def holding(self, string: str) -> np.ndarray:
         """(N,) bool: points whose text holds a string, none of whose characters has a short escape.
 
@@ -519,8 +527,7 @@ class Points:
         place = np.searchsorted(self.at, at)
         if not (np.diff(at) > 0).all() or not (place < len(self)).all():
             raise Unlike
-        same = self.keys.take(arrays.integers(place)).equals(keys)
-        if not same or (self.at[place] != at).any():
+        if not self.keys_at(place).equals(keys) or (self.at[place] != at).any():
             raise Unlike
         return place
 

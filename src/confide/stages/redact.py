@@ -98,7 +98,7 @@ def lines_in(say: Sayer, shard: Range) -> tuple[bytes, int]:
     places = np.flatnonzero(something[which])
     lines = arrays.lines(
         '{"key":"',
-        points.keys.take(arrays.integers(places)),
+        points.keys_at(places),
         '",',
         said.written.take(arrays.integers(which[places])),
         ',"at":',

@@ -34,7 +34,7 @@ def apart(
     marks: what is known of points (N,) beside their texts, if only those are copies that agree.
     """
     places = np.flatnonzero(points.train & chosen & ~points.masked)
-    contents = points.texts.take(arrays.integers(places)).cast(pa.binary())
+    contents = points.texts_at(places).cast(pa.binary())
     if marks is not None:
         beside = marks.take(arrays.integers(places))
         contents = pc.binary_join_element_wise(contents, beside, pa.scalar(TURNS))
