@@ -416,7 +416,7 @@ BAD_PARQUET: dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]] = {
     "float": (
         parquet(text=["a"], a=[1.5]),
         {"author": "a"},
-        "a: expected a column of text or number",
+        "a: expected a column of text or whole number",
     ),
     "column": (parquet(body=[SECRET]), {}, "text: there is no such column (columns: body)"),
     "close": (parquet(Text=[SECRET]), {}, "did you mean Text?"),

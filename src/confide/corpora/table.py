@@ -36,7 +36,7 @@ OPTIONAL = ("doc", "author", "domain", "split")  # keys whose values are names
 PARSED = ("spans", "messages")  # keys whose values are lists, or JSON
 KINDS = {
     **dict.fromkeys(("text",), ("text",)),
-    **dict.fromkeys(OPTIONAL, ("text", "number", "nothing")),
+    **dict.fromkeys(OPTIONAL, ("text", "whole number", "nothing")),
     **dict.fromkeys(PARSED, ("text", "list", "nothing")),
 }
 

@@ -20,7 +20,7 @@ from confide.files.folders import visible
 from confide.files.io import LONGEST, read_object, readable
 from confide.types import SPLITS, SplitName
 
-Kind = Literal["text", "number", "list", "nothing", "other"]  # of a column
+Kind = Literal["text", "whole number", "list", "nothing", "other"]  # of a column
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 ARROW = ".arrow"
 PARQUET = ".parquet"
@@ -358,7 +358,7 @@ def kind_of(arrow: Any) -> Kind:
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return "text"
     if types.is_integer(kind):
-        return "number"
+        return "whole number"
     if types.is_list(kind) or types.is_large_list(kind):
         return "list"
     return "nothing" if types.is_null(kind) else "other"
