@@ -19,7 +19,7 @@ shares costs.
 import argparse
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,13 +93,18 @@ class Job:
         return min(1.0, share / self.asked if self.asked else 1.0) / self.alone
 
 
-def jobs(stages: dict[str, Any], megabytes: float, shares: int, threads: int) -> Iterator[Job]:
+def jobs(
+    stages: dict[str, Any], megabytes: float, shares: int, threads: int, whole: bool = True
+) -> Iterator[Job]:
     """The graph of the data stages for so much text.
 
     `stages`: by name what a stage takes and moves per megabyte. Those of SHARED have `shares` jobs
-    each; stages that know threads have `threads` cores.
+    each; stages that know threads have `threads` cores. Unless `whole`, those of WHOLE have as many
+    jobs, too, as if they could be divided.
     """
-    for name, needs in WHOLE.items():
+    in_one = WHOLE if whole else {}
+    in_shares = SHARED if whole else WHOLE | SHARED
+    for name, needs in in_one.items():
         cost = stages[name]
         yield Job(
             name,
@@ -109,10 +114,10 @@ def jobs(stages: dict[str, Any], megabytes: float, shares: int, threads: int) ->
             one_thread=WRITES.get(name, 0.0),
             needs=needs,
         )
-    for name, needs in SHARED.items():
+    for name, needs in in_shares.items():
         cost = stages[name]
-        before = tuple(job for need in needs for job in parts_of(need, shares))
-        for part in parts_of(name, shares):
+        before = tuple(job for need in needs for job in parts_of(need, shares, in_shares))
+        for part in parts_of(name, shares, in_shares):
             yield Job(
                 part,
                 seconds=cost["seconds"] * megabytes / shares,
@@ -125,13 +130,13 @@ def jobs(stages: dict[str, Any], megabytes: float, shares: int, threads: int) ->
             name,
             seconds=cost["seconds"] * megabytes,
             moved_mb=cost["moved"] * megabytes,
-            needs=parts_of(shared, shares),
+            needs=parts_of(shared, shares, in_shares),
         )
 
 
-def parts_of(name: str, shares: int) -> tuple[str, ...]:
+def parts_of(name: str, shares: int, in_shares: Container[str]) -> tuple[str, ...]:
     """Names of the jobs of a stage."""
-    if name not in SHARED:
+    if name not in in_shares:
         return (name,)
     return tuple(f"{name} {number}" for number in range(shares))
 
@@ -257,6 +262,8 @@ def planned(terabytes: float, nodes: int) -> dict[str, Any]:
     shares = nodes * CORES
     graph = list(jobs(by_stage, 1e6 * terabytes, shares=shares, threads=CORES))
     times = simulated(graph, cluster)
+    divided = list(jobs(by_stage, 1e6 * terabytes, shares=shares, threads=CORES, whole=False))
+    times_divided = simulated(divided, cluster)
     stages: dict[str, list[float]] = {}
     for name, (begin, end) in times.items():
         first, last = stages.setdefault(name.partition(" ")[0], [begin, end])
@@ -270,6 +277,8 @@ def planned(terabytes: float, nodes: int) -> dict[str, Any]:
         "jobs": len(graph),
         "bound_hours": bound(graph, cluster) / 3600,
         "hours": max(end for _, end in times.values()) / 3600,
+        # if the stages of one job had a job for each share, too
+        "hours_divided": max(end for _, end in times_divided.values()) / 3600,
         "core_hours": sum(job.seconds for job in graph) / 3600,
         "written_tb": terabytes * sum(cost["written"] for cost in by_stage.values()),
         "moved_tb": sum(job.moved_mb for job in graph) / 1e6,

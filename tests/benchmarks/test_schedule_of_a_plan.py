@@ -63,11 +63,12 @@ def test_a_job_that_fits_nowhere_is_named():
         plan.simulated([job("a", cores=5)], CLUSTER)
 
 
+@pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("shares", [1, 4, 16])
-def test_no_schedule_is_shorter_than_the_arithmetic(shares):
+def test_no_schedule_is_shorter_than_the_arithmetic(shares, whole):
     costs = {name: {"seconds": 0.1, "moved": 3.0} for name in STAGES}
-    jobs = list(plan.jobs(costs, 1000, shares=shares, threads=4))
+    jobs = list(plan.jobs(costs, 1000, shares=shares, threads=4, whole=whole))
     least = plan.bound(jobs, CLUSTER) / 3600
     assert least <= hours(jobs) + 1e-9
-    assert len(jobs) == 5 * shares + 7
+    assert len(jobs) == (5 * shares + 7 if whole else 9 * shares + 3)
     assert {need for job in jobs for need in job.needs} < {job.name for job in jobs}
