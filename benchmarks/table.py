@@ -335,8 +335,8 @@ def plan() -> Iterator[str]:
         f"{name} {begin:.1f} to {end:.1f}" for name, (begin, end) in last["stages"].items()
     )
     yield from (
-        f"Hours of {1000 * last['terabytes']:,.0f} GB, by stage: {stages}. Split, plant, recall and "
-        f"neighbours are one job each; were they divided, too, it would take "
+        f"Hours of {1000 * last['terabytes']:,.0f} GB, by stage: {stages}. Split, plant, recall "
+        "and neighbours are one job each; were they divided, too, it would take "
         f"{last['hours_divided']:.1f} hours.",
         "",
     )
