@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import re
 from collections import ChainMap, defaultdict
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter, itemgetter
@@ -57,6 +57,7 @@ LISTS = frozenset(("spans", "messages"))  # keys whose values are looked at late
 BOM = b"\xef\xbb\xbf"
 # of a text that `confide synthesize`, `generate` or `release --texts` writes
 WRITTEN_NAME = re.compile(r"(?:synthetic-\d+|generated-text|redacted-text)-\d+")
+WRITTEN_PARTS = ("synthetic-", "generated-text-", "redacted-text-")  # one of which is in each
 SYNTHETIC = b'{"synthetic":'  # how the first line of what they write begins
 # the same, or how a text in such a file begins, once the first line is cut off or lines are mixed
 WRITTEN = re.compile(rf'\{{"(?:synthetic":|doc":"{WRITTEN_NAME.pattern}")'.encode())
@@ -180,16 +181,19 @@ class Named(msgspec.Struct, gc=False):
     author: str | None = None
     split: SplitName | None = None
 
-    def __post_init__(self) -> None:
-        self.doc = unless_blank(self.doc)
-        self.author = unless_blank(self.author)
-
 
 def unless_blank(name: str | None) -> str | None:
     """The name of a document or an author; None for a blank one, which would make one document, or
     one person, of all that have no name.
     """
     return name if name and not name.isspace() else None
+
+
+def _unless_blank(names: list[str | None]) -> list[str | None]:
+    """The same of many names, hardly any of which is blank."""
+    if "" in names or any(map(str.isspace, filter(None, names))):
+        return list(map(unless_blank, names))
+    return names
 
 
 class Usual(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -227,7 +231,7 @@ def _plain(plan: "Plan", shard: Shard) -> Iterator[Record]:
     """Each line of a text file is a document."""
     for line in plan.form.rows(shard):
         text = decoded(line.content, "utf-8", line.file, line.number)
-        split = _hashed(plan.spec, f"l{line.number}")
+        (split,) = _hashed(plan.spec, [f"l{line.number}"])
         yield Record(text, f"{AUTOMATIC}{line.number}", split=split)
 
 
@@ -470,19 +474,25 @@ def _beneath(known: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     return ChainMap({}, known) if known else {}
 
 
-def _hashed(spec: OwnSpec, group: str) -> SplitName:
-    """Split of a group by a keyed hash: the same for any order of the file."""
-    digest = hashlib.blake2b(
-        group.encode(), digest_size=8, salt=(spec.seed % 2**64).to_bytes(8)
-    ).digest()
-    share = int.from_bytes(digest) / 2**64
-    return "test" if share < spec.test else "valid" if share < spec.test + spec.valid else "train"
+def _hashed(spec: OwnSpec, groups: Iterable[str]) -> list[SplitName]:
+    """Splits of groups, each by a keyed hash of its name: the same for any order of the file."""
+    copy = hashlib.blake2b(digest_size=8, salt=(spec.seed % 2**64).to_bytes(8)).copy
+    test = spec.test
+    held_out = spec.test + spec.valid
+    splits: list[SplitName] = []
+    for group in groups:
+        digest = copy()
+        digest.update(group.encode())
+        share = int.from_bytes(digest.digest()) / 2**64
+        splits.append("test" if share < test else "valid" if share < held_out else "train")
+    return splits
 
 
 def _record(plan: "Plan", places: Places, line: Line, row: Row, body: Body) -> Record:
     author = unless_blank(row.get("author"))
     name = unless_blank(row.get("doc"))
-    doc, split = _placed(plan, places, line.number, name, author, row.get("split"))
+    said = [line.number], [name], [author], [row.get("split")]
+    (doc,), (split,) = _placed(plan, places, *said)
     return Record(
         body.text,
         doc=doc,
@@ -497,35 +507,52 @@ def _record(plan: "Plan", places: Places, line: Line, row: Row, body: Body) -> R
 def _placed(
     plan: "Plan",
     places: Places,
-    number: int,
-    doc_name: str | None,
-    author: str | None,
-    split: SplitName | None,
-) -> tuple[str, SplitName]:
-    """The name of a line's document, and the split that it is in.
+    numbers: Sequence[int],
+    names: Sequence[str | None],
+    authors: Sequence[str | None],
+    splits: Sequence[SplitName | None],
+) -> tuple[list[str], list[SplitName]]:
+    """The names of lines' documents, and the splits that they are in; all of as many lines.
 
     InputError where names are those of a model's texts, and the file does not say so: certificates
     would be silent about the model.
     """
-    if doc_name is None:
-        doc = f"{AUTOMATIC}{number}"
-        node = f"l{number}"
-    else:
-        if not plan.of_model and is_written(doc_name):
+    if not plan.of_model:
+        _check_unwritten(plan, numbers, names)
+    given = iter(_told_apart([name for name in names if name is not None]))
+    docs = [
+        f"{AUTOMATIC}{number}" if name is None else next(given)
+        for number, name in zip(numbers, names, strict=True)
+    ]
+    nodes = [
+        "a" + author if author is not None else f"l{number}" if name is None else "d" + name
+        for number, name, author in zip(numbers, names, authors, strict=True)
+    ]
+    if places.parent:
+        nodes = list(map(places.group, nodes))
+    if places.fixed:
+        fixed = [None if name is None else places.fixed.get(name) for name in names]
+        splits = [own or other for own, other in zip(splits, fixed, strict=True)]
+    left = [node for node, split in zip(nodes, splits, strict=True) if split is None]
+    drawn = iter(_hashed(plan.spec, left))
+    return docs, [next(drawn) if split is None else split for split in splits]
+
+
+def _check_unwritten(plan: "Plan", numbers: Sequence[int], names: Sequence[str | None]) -> None:
+    """InputError for the name of a text that a model wrote."""
+    together = "\n".join(filter(None, names))
+    if not any(part in together for part in WRITTEN_PARTS):
+        return
+    for number, name in zip(numbers, names, strict=True):
+        if is_written(name):
             raise InputError(
-                f"{doc_name} is how `confide` names texts that a model wrote or has read, and "
+                f"{name} is how `confide` names texts that a model wrote or has read, and "
                 "certificates must say so: give the file as it was written, other texts "
                 "behind its own, or rename what is no such text",
                 file=plan.spec.path,
                 line=number,
                 key="doc",
             )
-        doc = _name(doc_name)
-        node = "d" + doc_name
-        split = split or places.fixed.get(doc_name)
-    if author is not None:
-        node = "a" + author
-    return doc, split or _hashed(plan.spec, places.group(node))
 
 
 def is_written(doc_name: Any) -> bool:
@@ -533,8 +560,11 @@ def is_written(doc_name: Any) -> bool:
     return isinstance(doc_name, str) and WRITTEN_NAME.fullmatch(doc_name) is not None
 
 
-def _name(name: str) -> str:
-    return "doc-" + name if TAKEN.match(name) else name
+def _told_apart(names: list[str]) -> list[str]:
+    """Given names, so that none is one that a line without a name is given."""
+    if AUTOMATIC not in "\n".join(names):
+        return names
+    return ["doc-" + name if TAKEN.match(name) else name for name in names]
 
 
 class Plan(NamedTuple):
@@ -592,43 +622,52 @@ def _said(
     fingerprints: Fingerprints, form: Form, shard: Shard
 ) -> tuple[np.ndarray, list[tuple[int, Said]]]:
     """Records KEYED of the names of documents in a shard, and notes of those that join authors."""
-    named = list(_names(form, shard))
+    notes = _names(form, shard)
     lines_of: dict[str, int] = {}
-    for number, (doc, _, _) in named:
+    for number, (doc, _, _) in notes:
         lines_of.setdefault(doc, number)
-    names = arrays.binaries([_name(doc).encode() for doc in lines_of])
+    names = arrays.binaries([name.encode() for name in _told_apart(list(lines_of))])
     first = keyed(fingerprints(names), np.array(list(lines_of.values()), np.int64))
-    if len(lines_of) == len(named):
+    if len(lines_of) == len(notes):
         return first, []  # no document has a second author
-    return first, _joining([note for note in named if note[1][1:] != (None, None)])
+    return first, _joining([note for note in notes if note[1][1:] != (None, None)])
 
 
-def _named(form: Form, line: Line) -> Named:
-    """What a line says of its document; the errors are those of `parse`."""
+def _named(form: Form, line: Line) -> Said | None:
+    """What a line says of the document that it names; the errors are those of `parse`."""
+    named = None
     if form.named is not None:
         with contextlib.suppress(*REFUSED):
-            return form.named(line.content)
-    row = form.parse(line)
-    return Named(row.get("doc"), row.get("author"), row.get("split"))
+            named = form.named(line.content)
+    if named is None:
+        row = form.parse(line)
+        named = Named(row.get("doc"), row.get("author"), row.get("split"))
+    doc = unless_blank(named.doc)
+    return None if doc is None else (doc, unless_blank(named.author), named.split)
 
 
-def _names(form: Form, shard: Shard) -> Iterator[tuple[int, Said]]:
+def _names(form: Form, shard: Shard) -> list[tuple[int, Said]]:
     """Numbers of the lines that name a document, and what they say of it."""
     there = None if form.at_once is None else form.at_once(shard)
     every: list[Named] = []
     with contextlib.suppress(*REFUSED):
         every = [] if there is None else NAMED.decode_lines(there.content)
     if there is not None and len(every) == len(there.starts) - 1:
-        for number, named in enumerate(every, shard.number):
-            if named.doc is not None:
-                yield number, (named.doc, named.author, named.split)
-        return
-    for line in form.rows(shard):
-        if b'"doc"' not in line.content and b"\\u" not in line.content:  # which may spell a key
-            continue
-        named = _named(form, line)
-        if named.doc is not None:
-            yield line.number, (named.doc, named.author, named.split)
+        docs = _unless_blank([named.doc for named in every])
+        authors = _unless_blank([named.author for named in every])
+        splits = [named.split for named in every]
+        notes = enumerate(zip(docs, authors, splits, strict=True), shard.number)
+        return [
+            (number, (doc, author, split))
+            for number, (doc, author, split) in notes
+            if doc is not None
+        ]
+    # what is escaped may spell a key
+    lines = (
+        line for line in form.rows(shard) if b'"doc"' in line.content or b"\\u" in line.content
+    )
+    said = ((line.number, _named(form, line)) for line in lines)
+    return [(number, note) for number, note in said if note is not None]
 
 
 def _notes(form: Form, shard: Shard) -> Iterator[tuple[Line, Said]]:
@@ -639,9 +678,9 @@ def _notes(form: Form, shard: Shard) -> Iterator[tuple[Line, Said]]:
     for line in form.rows(shard):
         says_more = b'"author"' in line.content or b'"split"' in line.content
         if (b'"doc"' in line.content and says_more) or b"\\u" in line.content:
-            named = _named(form, line)
-            if named.doc is not None:
-                yield line, (named.doc, named.author, named.split)
+            said = _named(form, line)
+            if said is not None:
+                yield line, said
 
 
 def _shared(plan: Plan, shard: Shard) -> list[tuple[int, Said]]:
@@ -650,7 +689,7 @@ def _shared(plan: Plan, shard: Shard) -> list[tuple[int, Said]]:
     These are notes of documents that return, or that join authors.
     """
     notes = [(line.number, note) for line, note in _notes(plan.form, shard)]
-    returns = plan.returns([_name(doc) for _, (doc, _, _) in notes])
+    returns = plan.returns(_told_apart([doc for _, (doc, _, _) in notes]))
     returning = itertools.compress(notes, returns)
     return sorted({*returning, *_joining(notes)}, key=itemgetter(0))
 
@@ -700,24 +739,24 @@ def _documents(plan: Plan, shard: Shard) -> Documents | None:
         return None
     columns = [_column(together.lines, name) for name in ROW]
     names, authors, domains, splits = (values for values, _ in columns)
-    names = list(map(unless_blank, names))
-    authors = list(map(unless_blank, authors))
+    names = _unless_blank(names)
+    authors = _unless_blank(authors)
     numbers = range(shard.number, shard.number + len(names))
-    said = list(zip(numbers, names, authors, splits, strict=True))
     places = plan.places.beneath()
-    for number, name, author, split in said:
-        if name is not None and (author is not None or split is not None):
-            places.note(Line(path, number, b""), name, author, split)
-    placed = [_placed(plan, places, *some) for some in said]
+    if any(authors) or any(splits):
+        for number, name, *more in zip(numbers, names, authors, splits, strict=True):
+            if name is not None and more != [None, None]:
+                places.note(Line(path, number, b""), name, *more)
+    docs, splits = _placed(plan, places, numbers, names, authors, splits)
     spans, has_spans = _column(together.lines, "spans")
     read_ = Documents(
         texts=[line.text for line in together.lines],
-        names=[name for name, _ in placed],
+        names=docs,
         authors=authors,
         domains=domains,
         spans=[some or () for some in spans],
-        splits=[split for _, split in placed],
-        answers=[None] * len(placed),
+        splits=splits,
+        answers=[None] * len(docs),
     )
     keys = 1 + has_spans + sum(there for _, there in columns)
     try:
