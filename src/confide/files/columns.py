@@ -162,25 +162,27 @@ class Lines(Content):
             self._check_encoding()
         content = self.bytes[: len(raw)]
         self.escapes = self._escapes(content) if b"\\" in raw else np.zeros(0, np.int64)
-        self.marks = self._marks(content)
-        is_end = self.bytes[self.marks] < ord(" ")
+        self.marks, is_end = self._marks(content)
         self.ends = self.marks[is_end]
         if (self.bytes[self.ends] != NEWLINE).any() or not (raw.endswith(b"\n") or not raw):
             raise Unlike
         self.starts = _behind(self.ends)
         self.end_marks = np.flatnonzero(is_end)
 
-    def _marks(self, content: np.ndarray) -> np.ndarray:
+    def _marks(self, content: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where control characters stand, and where strings end behind which a comma and another
-        one follow.
+        one follow; which of these places (M,) are control characters.
         """
         quotes = self._quotes
         size = len(content)
         string_ends = quotes[:size] & (self.bytes[1:][:size] == ord(",")) & quotes[2:][:size]
         marks = np.flatnonzero(string_ends | (content < ord(" ")))
         # of a string that is a comma, the quote that begins it looks like one that ends a string
-        comma = (np.diff(marks, append=len(self.bytes)) == 2) & (self.bytes[marks] == QUOTE)
-        return marks[~comma]
+        is_control = self.bytes[marks] < ord(" ")
+        comma = (np.diff(marks, append=len(self.bytes)) == 2) & ~is_control
+        if not comma.any():
+            return marks, is_control
+        return marks[~comma], is_control[~comma]
 
     def _check_encoding(self) -> None:
         try:
@@ -426,14 +428,16 @@ def first_strings(raw: bytes, starts: np.ndarray, opening: bytes) -> pa.StringAr
     if not content.has(opening, starts).all():
         raise Unlike
     start = starts + len(opening)
-    end = start
+    end = start.copy()
+    open_ = np.arange(len(end))  # strings whose end is not found yet
     for _ in range(LONGEST // 8):
-        words = content.words[np.minimum(end, len(raw))]  # behind which quotes stand
+        words = content.words[np.minimum(end[open_], len(raw))]  # behind which quotes stand
         before = _bytes_before(words, QUOTE)
         if (before > _bytes_before(words, BACKSLASH)).any():
             raise Unlike
-        end = end + before
-        if not before.any():
+        end[open_] += before
+        open_ = open_[before == 8]
+        if not len(open_):
             return arrays.slices(raw, start, end)
     raise Unlike
 

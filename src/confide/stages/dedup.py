@@ -3,7 +3,7 @@
 Only keys of points are written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +23,9 @@ from confide.output.escaping import warn
 from confide.specs import DedupSpec
 from confide.text import fingerprints
 from confide.text.digests import digest
+
+SHARDS = 8
+FEW = 4096
 
 
 def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> None:
@@ -55,9 +58,29 @@ def later_copies(spec: DedupSpec, ranges: Sequence[Range], folder: Path, threads
     digested = fingerprints.each(digest(spec.digest))
     same = Buckets(folder, size, KEYED)
     of_suspects = partial(records_at, digested, suspects)
-    sort(of_suspects, ranges, threads, buckets=same, offsets=later)
+    few = adjoining(ranges, suspects)
+    sort(of_suspects, few, threads, buckets=same, offsets=later)
     later.gather(same.each(later_places, threads))
     return later
+
+
+def adjoining(ranges: Iterable[Range], suspects: Offsets) -> list[Range]:
+    """Up to SHARDS shards that adjoin put together, where no more than FEW suspects lie in them.
+
+    Reading columns takes so long, however few lines there are.
+    """
+    parts: list[Range] = []
+    shards_of_part = suspects_of_part = 0
+    for shard in ranges:
+        here = len(suspects.within(shard))
+        if parts and shards_of_part < SHARDS and suspects_of_part + here <= FEW:
+            parts[-1] = parts[-1]._replace(end=shard.end)
+        else:
+            parts.append(shard)
+            shards_of_part = suspects_of_part = 0
+        shards_of_part += 1
+        suspects_of_part += here
+    return parts
 
 
 def later_lines(later: Offsets, shard: Range) -> bytes:
