@@ -84,7 +84,7 @@ class Documents:
         values: list[Any] = list(chain.from_iterable(chain.from_iterable(self.spans)))
         # of a span: start, end, label and perhaps a score
         width = len(values) // max(1, int(counts.sum())) or 3
-        start, end = (np.array(values[place::width], np.int64) for place in (0, 1))
+        start, end = (np.fromiter(values[place::width], np.int64) for place in (0, 1))
         certain = np.ones(len(start), bool)
         if width > 3:
             certain = np.array(values[3::width], np.float64) == 1.0

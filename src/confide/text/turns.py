@@ -4,8 +4,10 @@ It is for the documents that most corpora are made of: texts of ASCII without si
 escape. Shapes: D documents, L lines that are not blank, S spans.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import orjson
@@ -18,6 +20,7 @@ from confide.types import MASK
 
 NEWLINE = ord("\n")
 SPACE = ord(" ")
+END = "}\n"  # of a point
 # Characters of a document, and of the names that stand in each of its points: what is written of a
 # shard at once has to be less than two gigabytes.
 LONGEST_TEXT = 1 << 20
@@ -82,16 +85,15 @@ def cut(documents: Documents, chosen: np.ndarray) -> Written:
     document = np.searchsorted(begins, start, side="right") - 1
     counts = np.bincount(document, minlength=len(texts))
     number = np.arange(len(start)) - (np.cumsum(counts) - counts)[document]
-    which = arrays.integers(document)
-    heads, tails = _around(documents)
+    gold, has_gold = _gold(documents, chosen, begins, start, end)
+    places, tails = _behind_texts(documents)
     content, edges = arrays.joined(
-        heads.take(which),
+        _heads(documents).take(arrays.integers(document)),
         arrays.digits(number),
         '","text":"',
         arrays.slices(raw, start, end),
-        tails.take(which),
-        _gold(documents, chosen, begins, start, end),
-        "}\n",
+        tails.take(arrays.integers(2 * places[document] + has_gold)),
+        gold,
     )
     lines = np.append(0, np.cumsum(counts))
     return Written(content, counts.tolist(), edges[lines].tolist())
@@ -115,12 +117,22 @@ def _lines(raw: bytes) -> tuple[np.ndarray, np.ndarray]:
     return start[some], end[some]
 
 
-def _around(documents: Documents) -> tuple[pa.StringArray, pa.StringArray]:
-    """What stands in each point of a document before its number, and behind its text (D,)."""
-    places = list(zip(documents.splits, documents.domains, documents.authors, strict=True))
-    tail_of = {place: _behind_text(*place) for place in set(places)}
-    heads = [f'{{"key":{orjson.dumps(name).decode()[:-1]}:' for name in documents.names]
-    return arrays.texts(heads), arrays.texts([tail_of[place] for place in places])
+def _heads(documents: Documents) -> pa.StringArray:
+    """What stands in each point of a document before its number (D,)."""
+    return arrays.texts(
+        [f'{{"key":{orjson.dumps(name).decode()[:-1]}:' for name in documents.names]
+    )
+
+
+def _behind_texts(documents: Documents) -> tuple[np.ndarray, pa.StringArray]:
+    """Numbers of documents (D,), the same for the same split, domain and author, and what stands
+    behind the text of a point: of each number where no gold spans follow, then where they do.
+    """
+    numbers: dict[tuple[str, str | None, str | None], int] = defaultdict(count().__next__)
+    places = zip(documents.splits, documents.domains, documents.authors, strict=True)
+    number = np.fromiter(map(numbers.__getitem__, places), np.int64, len(documents))
+    tails = [_behind_text(*place) + ending for place in numbers for ending in (END, "")]
+    return number, arrays.texts(tails)
 
 
 def _behind_text(split: str, domain: str | None, author: str | None) -> str:
@@ -135,9 +147,9 @@ def _gold(
     begins: np.ndarray,
     start: np.ndarray,
     end: np.ndarray,
-) -> pa.StringArray:
-    """The field of gold spans of each line (L,), nothing where there are none; those that straddle
-    lines are cut.
+) -> tuple[pa.StringArray, np.ndarray]:
+    """The field of gold spans of each line (L,), and the end of it; nothing where there are none.
+    Also which lines have some, (L,) bool. Spans that straddle lines are cut.
     """
     gold = documents.gold
     some = chosen[gold.document]
@@ -152,10 +164,14 @@ def _gold(
     order = np.argsort(line, kind="stable")
     span = span[order]
     line = line[order]
-    numbers = {label: number for number, label in enumerate(dict.fromkeys(gold.labels))}
-    labels = [f",{orjson.dumps(label).decode()},1.0]" for label in numbers]
+    numbers: dict[str, int] = defaultdict(count().__next__)
     of_spans = np.fromiter(map(numbers.__getitem__, gold.labels), np.int64, len(gold.labels))
     number = of_spans[some][span]
+    labels = [
+        f",{orjson.dumps(label).decode()},1.0]{ending}"
+        for label in numbers
+        for ending in ("", "]" + END)
+    ]
     is_first = np.diff(line, prepend=-1) > 0
     is_last = np.diff(line, append=len(start)) > 0
     written, edges = arrays.joined(
@@ -163,8 +179,8 @@ def _gold(
         arrays.digits(np.maximum(first[span], start[line]) - start[line]),
         ",",
         arrays.digits(np.minimum(last[span], end[line]) - start[line]),
-        arrays.texts(labels).take(arrays.integers(number)),
-        arrays.texts(["", "]"]).take(arrays.integers(is_last)),
+        arrays.texts(labels).take(arrays.integers(2 * number + is_last)),
     )
-    lines = np.append(0, np.cumsum(np.bincount(line, minlength=len(start))))
-    return arrays.between(written, edges[lines])
+    spans_of_line = np.bincount(line, minlength=len(start))
+    lines = np.append(0, np.cumsum(spans_of_line))
+    return arrays.between(written, edges[lines]), spans_of_line > 0
