@@ -197,6 +197,11 @@ def simulated(planned: list[Job], cluster: Cluster) -> dict[str, tuple[float, fl
     return {name: (began[name], end) for name, end in ended.items()}
 
 
+def hours(times: dict[str, tuple[float, float]]) -> float:
+    """When the last job ends."""
+    return max(end for _, end in times.values()) / 3600
+
+
 def fair(asked: list[float], all_together: float) -> float:
     """The most that one of several may have, so that who asks for less has what he asks for.
 
@@ -263,7 +268,6 @@ def planned(terabytes: float, nodes: int) -> dict[str, Any]:
     graph = list(jobs(by_stage, 1e6 * terabytes, shares=shares, threads=CORES))
     times = simulated(graph, cluster)
     divided = list(jobs(by_stage, 1e6 * terabytes, shares=shares, threads=CORES, whole=False))
-    times_divided = simulated(divided, cluster)
     stages: dict[str, list[float]] = {}
     for name, (begin, end) in times.items():
         first, last = stages.setdefault(name.partition(" ")[0], [begin, end])
@@ -276,9 +280,9 @@ def planned(terabytes: float, nodes: int) -> dict[str, Any]:
         "disk_mb_per_s": DISK_MB_PER_S,
         "jobs": len(graph),
         "bound_hours": bound(graph, cluster) / 3600,
-        "hours": max(end for _, end in times.values()) / 3600,
+        "hours": hours(times),
         # if the stages of one job had a job for each share, too
-        "hours_divided": max(end for _, end in times_divided.values()) / 3600,
+        "hours_divided": hours(simulated(divided, cluster)),
         "core_hours": sum(job.seconds for job in graph) / 3600,
         "written_tb": terabytes * sum(cost["written"] for cost in by_stage.values()),
         "moved_tb": sum(job.moved_mb for job in graph) / 1e6,

@@ -189,8 +189,8 @@ def unless_blank(name: str | None) -> str | None:
     return name if name and not name.isspace() else None
 
 
-def _unless_blank(names: list[str | None]) -> list[str | None]:
-    """The same of many names, hardly any of which is blank."""
+def without_blanks(names: list[str | None]) -> list[str | None]:
+    """What `unless_blank` makes of each of many names, hardly any of which is blank."""
     if "" in names or any(map(str.isspace, filter(None, names))):
         return list(map(unless_blank, names))
     return names
@@ -524,10 +524,7 @@ def _placed(
         f"{AUTOMATIC}{number}" if name is None else next(given)
         for number, name in zip(numbers, names, strict=True)
     ]
-    nodes = [
-        "a" + author if author is not None else f"l{number}" if name is None else "d" + name
-        for number, name, author in zip(numbers, names, authors, strict=True)
-    ]
+    nodes = list(map(_node, numbers, names, authors))
     if places.parent:
         nodes = list(map(places.group, nodes))
     if places.fixed:
@@ -536,6 +533,13 @@ def _placed(
     left = [node for node, split in zip(nodes, splits, strict=True) if split is None]
     drawn = iter(_hashed(plan.spec, left))
     return docs, [next(drawn) if split is None else split for split in splits]
+
+
+def _node(number: int, name: str | None, author: str | None) -> str:
+    """What a line's document belongs to, as `Places` names it: its author, else itself."""
+    if author is not None:
+        return "a" + author
+    return f"l{number}" if name is None else "d" + name
 
 
 def _check_unwritten(plan: "Plan", numbers: Sequence[int], names: Sequence[str | None]) -> None:
@@ -653,8 +657,8 @@ def _names(form: Form, shard: Shard) -> list[tuple[int, Said]]:
     with contextlib.suppress(*REFUSED):
         every = [] if there is None else NAMED.decode_lines(there.content)
     if there is not None and len(every) == len(there.starts) - 1:
-        docs = _unless_blank([named.doc for named in every])
-        authors = _unless_blank([named.author for named in every])
+        docs = without_blanks([named.doc for named in every])
+        authors = without_blanks([named.author for named in every])
         splits = [named.split for named in every]
         notes = enumerate(zip(docs, authors, splits, strict=True), shard.number)
         return [
@@ -739,14 +743,13 @@ def _documents(plan: Plan, shard: Shard) -> Documents | None:
         return None
     columns = [_column(together.lines, name) for name in ROW]
     names, authors, domains, splits = (values for values, _ in columns)
-    names = _unless_blank(names)
-    authors = _unless_blank(authors)
+    names = without_blanks(names)
+    authors = without_blanks(authors)
     numbers = range(shard.number, shard.number + len(names))
     places = plan.places.beneath()
-    if any(authors) or any(splits):
-        for number, name, *more in zip(numbers, names, authors, splits, strict=True):
-            if name is not None and more != [None, None]:
-                places.note(Line(path, number, b""), name, *more)
+    for number, name, author, split in zip(numbers, names, authors, splits, strict=True):
+        if name is not None and (author is not None or split is not None):
+            places.note(Line(path, number, b""), name, author, split)
     docs, splits = _placed(plan, places, numbers, names, authors, splits)
     spans, has_spans = _column(together.lines, "spans")
     read_ = Documents(
@@ -787,8 +790,10 @@ def _column(lines: list[Usual], name: str) -> tuple[list[Any], np.ndarray]:
     """What each line has of a key, None where it has nothing, and (N,) bool whether it has it."""
     values = list(map(attrgetter(name), lines))
     missing = values.count(msgspec.UNSET)
-    if missing in (0, len(values)):  # as nearly always
-        return [None] * missing or values, np.full(len(values), not missing)
+    if not missing:
+        return values, np.ones(len(values), bool)
+    if missing == len(values):
+        return [None] * missing, np.zeros(missing, bool)
     there = np.array([value is not msgspec.UNSET for value in values], bool)
     return [None if value is msgspec.UNSET else value for value in values], there
 

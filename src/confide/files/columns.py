@@ -429,15 +429,15 @@ def first_strings(raw: bytes, starts: np.ndarray, opening: bytes) -> pa.StringAr
         raise Unlike
     start = starts + len(opening)
     end = start.copy()
-    open_ = np.arange(len(end))  # strings whose end is not found yet
+    unended = np.arange(len(end))  # strings whose end is not found yet
     for _ in range(LONGEST // 8):
-        words = content.words[np.minimum(end[open_], len(raw))]  # behind which quotes stand
+        words = content.words[np.minimum(end[unended], len(raw))]  # behind which quotes stand
         before = _bytes_before(words, QUOTE)
         if (before > _bytes_before(words, BACKSLASH)).any():
             raise Unlike
-        end[open_] += before
-        open_ = open_[before == 8]
-        if not len(open_):
+        end[unended] += before
+        unended = unended[before == 8]
+        if not len(unended):
             return arrays.slices(raw, start, end)
     raise Unlike
 
@@ -483,10 +483,6 @@ class Points:
         places = np.flatnonzero(named)
         named[places] = self.lines.has(expected, self.key.start[places])
         return named
-
-    @cached_property
-    def keys(self) -> pa.StringArray:
-        return self.lines.strings(self.key)
 
     @cached_property
     def texts(self) -> pa.StringArray:

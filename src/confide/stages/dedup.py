@@ -24,6 +24,7 @@ from confide.specs import DedupSpec
 from confide.text import fingerprints
 from confide.text.digests import digest
 
+# Shards that are put together for the few suspects in them: how many shards, and suspects, at most.
 SHARDS = 8
 FEW = 4096
 
@@ -58,8 +59,8 @@ def later_copies(spec: DedupSpec, ranges: Sequence[Range], folder: Path, threads
     digested = fingerprints.each(digest(spec.digest))
     same = Buckets(folder, size, KEYED)
     of_suspects = partial(records_at, digested, suspects)
-    few = adjoining(ranges, suspects)
-    sort(of_suspects, few, threads, buckets=same, offsets=later)
+    parts = adjoining(ranges, suspects)
+    sort(of_suspects, parts, threads, buckets=same, offsets=later)
     later.gather(same.each(later_places, threads))
     return later
 

@@ -5,9 +5,10 @@ escape. Shapes: D documents, L lines that are not blank, S spans.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import TypeVar
 
 import numpy as np
 import orjson
@@ -17,6 +18,8 @@ from confide.files import arrays
 from confide.files.rows import point_of
 from confide.text.documents import Documents
 from confide.types import MASK
+
+Value = TypeVar("Value", bound=Hashable)
 
 NEWLINE = ord("\n")
 SPACE = ord(" ")
@@ -128,11 +131,17 @@ def _behind_texts(documents: Documents) -> tuple[np.ndarray, pa.StringArray]:
     """Numbers of documents (D,), the same for the same split, domain and author, and what stands
     behind the text of a point: of each number where no gold spans follow, then where they do.
     """
-    numbers: dict[tuple[str, str | None, str | None], int] = defaultdict(count().__next__)
     places = zip(documents.splits, documents.domains, documents.authors, strict=True)
-    number = np.fromiter(map(numbers.__getitem__, places), np.int64, len(documents))
-    tails = [_behind_text(*place) + ending for place in numbers for ending in (END, "")]
+    number, different = _numbered(places)
+    tails = [_behind_text(*place) + ending for place in different for ending in (END, "")]
     return number, arrays.texts(tails)
+
+
+def _numbered(values: Iterable[Value]) -> tuple[np.ndarray, list[Value]]:
+    """Numbers (n,) int64 of values, and the different ones, as they first appear."""
+    numbers: dict[Value, int] = defaultdict(count().__next__)
+    number = np.fromiter(map(numbers.__getitem__, values), np.int64)
+    return number, list(numbers)
 
 
 def _behind_text(split: str, domain: str | None, author: str | None) -> str:
@@ -164,12 +173,11 @@ def _gold(
     order = np.argsort(line, kind="stable")
     span = span[order]
     line = line[order]
-    numbers: dict[str, int] = defaultdict(count().__next__)
-    of_spans = np.fromiter(map(numbers.__getitem__, gold.labels), np.int64, len(gold.labels))
+    of_spans, different = _numbered(gold.labels)
     number = of_spans[some][span]
     labels = [
         f",{orjson.dumps(label).decode()},1.0]{ending}"
-        for label in numbers
+        for label in different
         for ending in ("", "]" + END)
     ]
     is_first = np.diff(line, prepend=-1) > 0
