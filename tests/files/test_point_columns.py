@@ -230,6 +230,18 @@ def _all(kind, path):
     return found
 
 
+@given(st.lists(st.text(st.sampled_from('ab:1\\"é'), max_size=20) | st.just("a" * 300), max_size=5))
+def test_what_lines_begin_with(keys):
+    raw = lines({"key": key, "at": 1} for key in keys)
+    starts = columns.line_starts(raw)
+    if any(len(key) > 256 or "\\" in key or '"' in key for key in keys):
+        with pytest.raises(Unlike):
+            columns.opening_strings(raw, starts, b'{"key":"')
+    else:
+        strings = columns.opening_strings(raw, starts, b'{"key":"')
+        assert strings.to_pylist() == [f'{{"key":"{key}' for key in keys]
+
+
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         columns.points(Range(tmp_path / "none.jsonl"))

@@ -71,5 +71,5 @@ def lines(copied: np.ndarray, shard: Range) -> bytes:
 
 def _written(raw: bytes, starts: np.ndarray, at: np.ndarray) -> bytes:
     """Lines of the output for some lines that begin with their keys; Unlike for others."""
-    keys = columns.first_strings(raw, starts, b'{"key":"')
-    return arrays.lines('{"key":"', keys, '","at":', arrays.digits(at), "}\n")
+    keys = columns.opening_strings(raw, starts, b'{"key":"')
+    return arrays.lines(keys, '","at":', arrays.digits(at), "}\n")

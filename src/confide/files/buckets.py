@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow.compute as pc
 
 from confide.files import arrays
 from confide.files.io import Range, unnamed
@@ -203,10 +204,10 @@ def later_places(records: np.ndarray) -> np.ndarray:
 def places_of_alike(records: np.ndarray) -> np.ndarray:
     """Where all records stand whose digest begins with the same eight bytes as that of another."""
     words = np.ndarray(len(records), np.int64, records, 0, records.strides)
-    encoded = arrays.integers(words).dictionary_encode()
-    number = arrays.from_integers(encoded.indices)
-    several = np.bincount(number, minlength=len(encoded.dictionary)) > 1
-    return records["at"][several[number]]
+    ascending = np.sort(words)
+    repeated = ascending[1:][ascending[1:] == ascending[:-1]]
+    is_repeated = pc.is_in(arrays.integers(words), arrays.integers(repeated))
+    return records["at"][arrays.from_booleans(is_repeated)]
 
 
 def later(records: np.ndarray) -> np.ndarray:

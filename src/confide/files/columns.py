@@ -419,38 +419,41 @@ def _is_digit(byte: np.ndarray) -> np.ndarray:
     return (byte >= ord("0")) & (byte <= ord("9"))
 
 
-def first_strings(raw: bytes, starts: np.ndarray, opening: bytes) -> pa.StringArray:
-    """The strings of some lines that stand behind what each of them begins with.
+def opening_strings(raw: bytes, starts: np.ndarray, opening: bytes) -> pa.StringArray:
+    """What some lines begin with, up to the quote that ends the string behind `opening`.
 
     Unlike where a line begins otherwise, or where a string needs escapes or is longer than LONGEST.
     """
     content = Content(raw)
     if not content.has(opening, starts).all():
         raise Unlike
-    start = starts + len(opening)
-    end = start.copy()
+    end = starts + len(opening)
     unended = np.arange(len(end))  # strings whose end is not found yet
     for _ in range(LONGEST // 8):
         words = content.words[np.minimum(end[unended], len(raw))]  # behind which quotes stand
-        before = _bytes_before(words, QUOTE)
-        if (before > _bytes_before(words, BACKSLASH)).any():
-            raise Unlike
+        before = _bytes_before_quote(words)
         end[unended] += before
         unended = unended[before == 8]
         if not len(unended):
-            return arrays.slices(raw, start, end)
-    raise Unlike
+            break
+    else:
+        raise Unlike
+    strings = arrays.slices(raw, starts, end)
+    written, _ = arrays.content_of(strings)
+    if b"\\" in written:
+        raise Unlike
+    return strings
 
 
-def _bytes_before(words: np.ndarray, byte: int) -> np.ndarray:
-    """(n,) how many of the eight bytes of each word stand before the first of some byte; 8: all.
+def _bytes_before_quote(words: np.ndarray) -> np.ndarray:
+    """(n,) how many of the eight bytes of each word stand before the first quote; 8: all.
 
     By Mycroft's test for a byte of zeros, of which the lowest that it names is one.
     """
-    others = words ^ (BYTES * np.uint64(byte))
+    others = words ^ (BYTES * np.uint64(QUOTE))
     marks = (others - BYTES) & ~others & HIGHEST
-    below = (marks - ONE) & ~marks & HIGHEST  # a bit in each byte below the lowest mark
-    return (((below >> np.uint64(7)) * BYTES) >> np.uint64(56)).astype(np.int64)
+    below = ~marks & (marks - ONE)  # the bits below the lowest mark
+    return np.bitwise_count(below) >> 3
 
 
 @dataclass(frozen=True)

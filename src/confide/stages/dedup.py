@@ -26,7 +26,7 @@ from confide.text.digests import digest
 
 # Shards that are put together for the few suspects in them: how many shards, and suspects, at most.
 SHARDS = 8
-FEW = 4096
+FEW = 32768
 
 
 def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> None:
@@ -68,7 +68,7 @@ def later_copies(spec: DedupSpec, ranges: Sequence[Range], folder: Path, threads
 def adjoining(ranges: Iterable[Range], suspects: Offsets) -> list[Range]:
     """Up to SHARDS shards that adjoin put together, where no more than FEW suspects lie in them.
 
-    Reading columns takes so long, however few lines there are.
+    Reading lines as columns takes a while, however few they are.
     """
     parts: list[Range] = []
     shards_of_part = suspects_of_part = 0
