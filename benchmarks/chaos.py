@@ -53,7 +53,7 @@ from confide.runtime.workflow_log import progress  # noqa: E402
 PARAMETERS = [ROOT / "tests/params.tiny.yaml", ROOT / "benchmarks/chaos.yaml"]
 TARGETS = ("all", "all_papers", "leaderboard")
 # Every second round makes redaction and tokenization in two jobs each, to the same bytes.
-SHARES = ("--set-scatter", "shares=2")
+SHARES = ("--config", "datasets={sim: {shares: 2}, mixed: {shares: 2}}")
 DISK = 768 * MEBIBYTE
 # What a message says of a file that is to be deleted, as docs/faults.md has it.
 REFUSED = re.compile(

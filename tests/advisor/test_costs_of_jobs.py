@@ -43,6 +43,7 @@ RATES = {
     TOKEN: Rate(1e-3),
     "split": Rate(1.0, 90.0, {"mb": 0.1, "1000_points": 0.02, "1000_secrets": 0.5}),
     "tokenizer": Rate(1.0, 90.0, {"mb": 0.2}),
+    "redact": Rate(1.0, 90.0, {"mb": 40.0}),
     "attack exposure": Rate(5.0, 400.0),
     "evaluate": Rate(3.0, 400.0, {OF_TOKENS: 0.25}),
     "study": Rate(2.5, 130.0, {OF_RUNS: 0.5}),
@@ -124,6 +125,16 @@ def test_data_stages_take_their_time_for_megabytes_points_and_secrets(forecast):
     more = 0.1 * text.characters / 1e6 + 0.02 * points + 0.5 * PRIVATE * points
     cost = forecast.cost(job("split", "logs/none.tsv", source=source))
     assert cost.seconds == pytest.approx(2 * (1.0 + more))
+
+
+def test_jobs_that_share_a_text_take_their_part_of_it(forecast):
+    """Redaction in shares is as much work as in one job, but that each job starts."""
+    one = forecast.cost(job("redact", "a.tsv", dataset="sim", gamma="0"))
+    share = forecast.cost(job("redact_share", "b.tsv", dataset="sim", gamma="0", share="2-of-4"))
+    start = 2.0 * RATES["redact"].seconds
+    assert one.seconds > start and one.disk_mb > 0
+    assert share.seconds - start == pytest.approx((one.seconds - start) / 4)
+    assert share.disk_mb == pytest.approx(one.disk_mb / 4)
 
 
 def test_a_tokenizer_takes_its_time_for_the_text_that_it_is_trained_on(forecast):

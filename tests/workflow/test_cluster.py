@@ -162,10 +162,11 @@ def test_a_lost_node_costs_its_shares_alone(three_nodes, fresh, tmp_path):
     one = fresh.copy(tmp_path / "one")
     one.cut_small()
     project = one.copy(tmp_path / "project")
+    project.share("sim", 3)
     one.snakemake("prepare")
     assert (one.folder / "data/work/sim/g0.1/spans.jsonl").read_text().count('"complete"') >= 9
     lost: dict[str, str] = {}
-    with started(three_nodes, project, "prepare", "--set-scatter", "shares=3") as snakemake:
+    with started(three_nodes, project, "prepare") as snakemake:
         while not lost and snakemake.poll() is None:
             time.sleep(0.5)
             lost = running(three_nodes, "redact_share")

@@ -35,20 +35,35 @@ def test_tiny_plan_has_every_stage_once_per_thing_it_makes(fresh):
     }
 
 
-def test_shares_are_jobs_of_their_own(fresh):
-    alone = fresh.planned()
-    shared = fresh.planned("all", "--set-scatter", "shares=4")
-    datasets = alone.pop("dedup")
-    assert {name: count for name, count in shared.items() if name not in alone} == {
-        "key_of_digests": datasets,
-        **dict.fromkeys(("digests", "repeats", "copies"), 4 * datasets),
-        "gather_copies": datasets,
-        "redact_share": 4 * alone.pop("redact"),
-        "gather_spans": 3,
-        "partition_share": 4 * alone.pop("partition"),
-        "gather": 3,
+def test_shares_of_a_dataset_are_jobs_of_their_own(fresh, tmp_path):
+    """The other dataset has a job for each stage."""
+    project = fresh.copy(tmp_path / "project")
+    alone = project.planned()
+    project.share("sim", 4)
+    assert project.planned() == alone | {
+        "key_of_digests": 1,
+        **dict.fromkeys(("digests", "repeats", "copies"), 4),
+        "gather_copies": 1,
+        "dedup": 1,
+        "redact_share": 4 * 2,
+        "gather_spans": 2,
+        "redact": 1,
+        "partition_share": 4 * 2,
+        "gather": 2,
+        "partition": 1,
     }
-    assert {name: shared[name] for name in alone} == alone
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [("shares=2", "datasets.NAME.shares"), ("shadow=2", "did you mean shadows?")],
+)
+def test_work_that_nothing_divides_is_named(fresh, said, why):
+    output = fresh.snakemake("-n", "--set-scatter", said, check=False)
+    name = said.partition("=")[0]
+    line = output.splitlines()[-1]
+    assert line.startswith(f"--set-scatter: {name}: ") and why in line
+    assert "Traceback" not in output and fresh.status == 2
 
 
 def test_shadow_models_are_shared_out_as_far_as_they_are_trained_apart(fresh, tmp_path):

@@ -12,7 +12,7 @@ SPANS = "data/work/sim/g0.1/spans.jsonl"
 SHADOWS = "data/work/sim/shadows-few.safetensors"
 VIEWS = tuple(f"data/work/sim/g0.1-dedup/{view}.safetensors" for view in ("original", "redacted"))
 MADE = (COPIES, SPANS, *VIEWS, SHADOWS)
-IN_SHARES = ("--set-scatter", "shares=3", "shadows=3", "--notemp")
+IN_SHARES = ("--set-scatter", "shadows=3", "--notemp")
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +24,8 @@ def shared(fresh, tmp_path_factory):
         project = fresh.copy(folder / name)
         project.cut_small()
         project.edit("params.yaml", "few: { limit: 20, models: 4", "few: { limit: 20, models: 40")
+        if options:
+            project.share("sim", 3)
         project.snakemake(*MADE, "--cores", "2", *options)
         projects[name] = project
     return projects
@@ -57,6 +59,12 @@ def test_every_share_has_something_to_say(shared, place):
     folder = shared["three"].folder / "data/work/sim" / place
     said = [(folder / f"{share}-of-3.jsonl").read_text().count('"key"') for share in (1, 2, 3)]
     assert min(said) > 0
+
+
+def test_what_shares_made_is_up_to_date_for_every_command(shared):
+    """They say nothing of shares: the number stands in params.yaml."""
+    made = (COPIES, SPANS, *VIEWS)
+    assert shared["three"].planned(*made) == {}
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ if CHECKED_OUT:
     sys.path.insert(0, str(SRC))
 
 from confide.config import jobs, pulled, studies
-from confide.config.asked import check_asked
+from confide.config.asked import check_asked, check_scattered
 from confide.config.params import FILE, load_layers
 from confide.errors import InputError
 from confide.files import packages, permissions
@@ -167,6 +167,7 @@ wildcard_constraints:
     fitted=r"[A-Za-z0-9_]+",
     form="json|safetensors",
     attack="[A-Za-z0-9_]+",
+    share="[0-9]+-of-[0-9]+",
     gamma=r"[0-9]+(\.[0-9]+)?",
     run=r"[A-Za-z0-9_]+/g[0-9]+(\.[0-9]+)?-s-?[0-9]+",
 

@@ -1,22 +1,38 @@
-# Deduplication, redaction and tokenization on several nodes: `--set-scatter shares=8` makes eight jobs of each, one per share
-# of the points, and puts their files together. `--set-scatter shadows=8 texts=8 candidates=8` does so with shadow models, with
-# texts that a model writes, and with the numbers that canaries are ranked among. The bytes are those of one job. A share that
-# failed, or whose node is lost, is made again alone.
+# Deduplication, redaction and tokenization on several nodes: a dataset with `shares: 8` gets eight jobs of each, one per share
+# of the points, and their files are put together. `--set-scatter shadows=8 texts=8 candidates=8` does so with shadow models,
+# with texts that a model writes, and with the numbers that canaries are ranked among. The bytes are those of one job. A share
+# that failed, or whose node is lost, is made again alone.
 #
 # The other data stages read a corpus about as fast as its disk does, and run on one node, on `--set-threads split=8` cores.
 scattergather:
-    shares=1,
     shadows=1,
     texts=1,
     candidates=1,
 
 
-SHARES = len(gather.shares("{scatteritem}"))
+try:
+    check_scattered(snakemake_internals.scattered(workflow), vars(gather))
+except InputError as error:
+    refuse(error)
+
 SHADOW_SHARES = len(gather.shadows("{scatteritem}"))
 TEXT_SHARES = len(gather.texts("{scatteritem}"))
 CANDIDATE_SHARES = len(gather.candidates("{scatteritem}"))
+IN_SHARES = [name for name, dataset in DATASETS.items() if dataset.shares > 1]
 
-if SHARES > 1:
+
+def of_all_shares(pattern):
+    """Input function: the files of all shares of a dataset."""
+
+    def files(wildcards):
+        count = DATASETS[wildcards.dataset].shares
+        shares = [f"{number}-of-{count}" for number in range(1, count + 1)]
+        return expand(pattern, **(dict(wildcards.items()) | {"share": shares}))
+
+    return files
+
+
+if IN_SHARES:
 
     localrules:
         key_of_digests,
@@ -39,114 +55,118 @@ if SHARES > 1:
             points="data/work/{dataset}/points.jsonl",
             key="data/work/{dataset}/shares/key",
         output:
-            temp("data/work/{dataset}/shares/digests/{scatteritem}"),
+            temp("data/work/{dataset}/shares/digests/{share}"),
         log:
-            "logs/digests/{dataset}-{scatteritem}.log",
+            "logs/digests/{dataset}-{share}.log",
         benchmark:
-            "logs/benchmarks/digests/{dataset}-{scatteritem}.tsv"
+            "logs/benchmarks/digests/{dataset}-{share}.tsv"
         params:
             spec=lambda w: show(DATASETS[w.dataset].dedup),
             code=CODE["digests"],
         shell:
             "confide digests --spec {params.spec:q} --points {input.points} --key {input.key} "
-            "--share {wildcards.scatteritem} --output {output} > {log} 2>&1"
+            "--share {wildcards.share} --output {output} > {log} 2>&1"
 
     # Its shares are of the digests, not of the points.
     rule repeats:
         input:
             points="data/work/{dataset}/points.jsonl",
-            digests=gather.shares("data/work/{{dataset}}/shares/digests/{scatteritem}"),
+            digests=of_all_shares("data/work/{dataset}/shares/digests/{share}"),
         output:
-            temp("data/work/{dataset}/shares/repeats/{scatteritem}"),
+            temp("data/work/{dataset}/shares/repeats/{share}"),
         log:
-            "logs/repeats/{dataset}-{scatteritem}.log",
+            "logs/repeats/{dataset}-{share}.log",
         benchmark:
-            "logs/benchmarks/repeats/{dataset}-{scatteritem}.tsv"
+            "logs/benchmarks/repeats/{dataset}-{share}.tsv"
         params:
             code=CODE["repeats"],
         shell:
-            "confide repeats --points {input.points} --digests {input.digests} --share {wildcards.scatteritem} "
+            "confide repeats --points {input.points} --digests {input.digests} --share {wildcards.share} "
             "--output {output} > {log} 2>&1"
 
     rule copies:
         input:
             points="data/work/{dataset}/points.jsonl",
-            digests="data/work/{dataset}/shares/digests/{scatteritem}",
-            repeats=gather.shares("data/work/{{dataset}}/shares/repeats/{scatteritem}"),
+            digests="data/work/{dataset}/shares/digests/{share}",
+            repeats=of_all_shares("data/work/{dataset}/shares/repeats/{share}"),
         output:
-            temp("data/work/{dataset}/shares/copies/{scatteritem}.jsonl"),
+            temp("data/work/{dataset}/shares/copies/{share}.jsonl"),
         log:
-            "logs/copies/{dataset}-{scatteritem}.log",
+            "logs/copies/{dataset}-{share}.log",
         benchmark:
-            "logs/benchmarks/copies/{dataset}-{scatteritem}.tsv"
+            "logs/benchmarks/copies/{dataset}-{share}.tsv"
         params:
             code=CODE["copies"],
         shell:
             "confide copies --points {input.points} --digests {input.digests} --repeats {input.repeats} "
-            "--share {wildcards.scatteritem} --output {output} > {log} 2>&1"
+            "--share {wildcards.share} --output {output} > {log} 2>&1"
 
     rule gather_copies:
         input:
-            gather.shares("data/work/{{dataset}}/shares/copies/{scatteritem}.jsonl"),
+            of_all_shares("data/work/{dataset}/shares/copies/{share}.jsonl"),
         output:
             "data/work/{dataset}/copies.jsonl",
         log:
             "logs/gather_copies/{dataset}.log",
         benchmark:
             "logs/benchmarks/gather_copies/{dataset}.tsv"
+        wildcard_constraints:
+            dataset="|".join(IN_SHARES),
         shell:
             "cat {input} > {output} 2> {log}"
 
     use rule redact as redact_share with:
         output:
-            temp("data/work/{dataset}/g{gamma}/shares/{scatteritem}.jsonl"),
+            temp("data/work/{dataset}/g{gamma}/shares/{share}.jsonl"),
         log:
-            "logs/redact/{dataset}-g{gamma}-{scatteritem}.log",
+            "logs/redact/{dataset}-g{gamma}-{share}.log",
         benchmark:
-            "logs/benchmarks/redact/{dataset}-g{gamma}-{scatteritem}.tsv"
+            "logs/benchmarks/redact/{dataset}-g{gamma}-{share}.tsv"
         params:
-            share="--share {scatteritem}",
+            share="--share {share}",
 
     rule gather_spans:
         input:
-            gather.shares("data/work/{{dataset}}/g{{gamma}}/shares/{scatteritem}.jsonl"),
+            of_all_shares("data/work/{dataset}/g{gamma}/shares/{share}.jsonl"),
         output:
             "data/work/{dataset}/g{gamma}/spans.jsonl",
         log:
             "logs/gather_spans/{dataset}-g{gamma}.log",
         benchmark:
             "logs/benchmarks/gather_spans/{dataset}-g{gamma}.tsv"
+        wildcard_constraints:
+            dataset="|".join(IN_SHARES),
         shell:
             "cat {input} > {output} 2> {log}"
 
     use rule partition as partition_share with:
         output:
             original=temp(
-                "data/work/{dataset}/g{gamma}-{dedup}/shares/{scatteritem}/original.safetensors"
+                "data/work/{dataset}/g{gamma}-{dedup}/shares/{share}/original.safetensors"
             ),
             redacted=temp(
-                "data/work/{dataset}/g{gamma}-{dedup}/shares/{scatteritem}/redacted.safetensors"
+                "data/work/{dataset}/g{gamma}-{dedup}/shares/{share}/redacted.safetensors"
             ),
             owners=temp(
-                "data/work/{dataset}/g{gamma}-{dedup}/shares/{scatteritem}/owners.json"
+                "data/work/{dataset}/g{gamma}-{dedup}/shares/{share}/owners.json"
             ),
         log:
-            "logs/partition/{dataset}-g{gamma}-{dedup}-{scatteritem}.log",
+            "logs/partition/{dataset}-g{gamma}-{dedup}-{share}.log",
         benchmark:
-            "logs/benchmarks/partition/{dataset}-g{gamma}-{dedup}-{scatteritem}.tsv"
+            "logs/benchmarks/partition/{dataset}-g{gamma}-{dedup}-{share}.tsv"
         params:
-            share=lambda w, output: f"--share {w.scatteritem} --owners {output.owners}",
+            share=lambda w, output: f"--share {w.share} --owners {output.owners}",
 
     rule gather:
         input:
-            originals=gather.shares(
-                "data/work/{{dataset}}/g{{gamma}}-{{dedup}}/shares/{scatteritem}/original.safetensors"
+            originals=of_all_shares(
+                "data/work/{dataset}/g{gamma}-{dedup}/shares/{share}/original.safetensors"
             ),
-            redacteds=gather.shares(
-                "data/work/{{dataset}}/g{{gamma}}-{{dedup}}/shares/{scatteritem}/redacted.safetensors"
+            redacteds=of_all_shares(
+                "data/work/{dataset}/g{gamma}-{dedup}/shares/{share}/redacted.safetensors"
             ),
-            owners=gather.shares(
-                "data/work/{{dataset}}/g{{gamma}}-{{dedup}}/shares/{scatteritem}/owners.json"
+            owners=of_all_shares(
+                "data/work/{dataset}/g{gamma}-{dedup}/shares/{share}/owners.json"
             ),
         output:
             original="data/work/{dataset}/g{gamma}-{dedup}/original.safetensors",
@@ -156,6 +176,7 @@ if SHARES > 1:
         benchmark:
             "logs/benchmarks/gather/{dataset}-g{gamma}-{dedup}.tsv"
         wildcard_constraints:
+            dataset="|".join(IN_SHARES),
             dedup="dedup|nodedup",
         params:
             code=CODE["gather"],

@@ -51,6 +51,19 @@ SAMPLE = 20_000  # documents, or points, that stand for a corpus
 PRIVATE = 0.3  # share of the points, where no policy has been applied yet
 # How often the text of a dataset stands on disk as points, as findings, and as tokens of both views
 DISK = {"split": 2.5, "plant": 2.5, "redact": 0.5, "partition": 2.5}
+# Steps that a stage becomes where jobs share its text, and what all jobs of a step take together of
+# the time that one job of the stage would take for the same text: by benchmarks/shares.py
+STEPS = {
+    "key_of_digests": ("dedup", 0.0),
+    "digests": ("dedup", 0.9),
+    "repeats": ("dedup", 0.35),
+    "copies": ("dedup", 0.4),
+    "gather_copies": ("dedup", 0.05),
+    "redact_share": ("redact", 1.0),
+    "gather_spans": ("redact", 0.03),
+    "partition_share": ("partition", 1.0),
+    "gather": ("partition", 0.3),
+}
 READING = ("evaluate", "attack")  # rules whose jobs read texts with a trained model
 
 
@@ -140,9 +153,11 @@ class Forecast:
 
     def elsewhere(self, job: WorkflowJob) -> Cost:
         """What a job took on another machine, times how much slower this one is."""
-        rate = self.rates.get(kind_of(job, self.attacks))
+        stage, part = STEPS.get(job.rule, (kind_of(job, self.attacks), 1.0))
+        rate = self.rates.get(stage)
         if rate is None:
             return NOT_KNOWN
+        shares = shares_of(job)
         amounts = {OF_RUNS: float(self.runs_of(job))}
         source = self.source_of(job) if rate.of_text() else None
         if source is not None:
@@ -151,9 +166,9 @@ class Forecast:
                 return NOT_KNOWN
             amounts |= amounts_of(text)
         return Cost(
-            seconds=self.slowness * (rate.seconds + rate.seconds_more(amounts)),
+            seconds=self.slowness * (rate.seconds + part * rate.seconds_more(amounts) / shares),
             memory_mb=rate.memory_mb,
-            disk_mb=amounts.get("mb", 0.0) * DISK.get(job.rule, 0.0),
+            disk_mb=amounts.get("mb", 0.0) * DISK.get(stage, 0.0) / shares,
             source=ELSEWHERE,
         )
 
@@ -217,6 +232,11 @@ class Forecast:
         if key not in self.texts:
             self.texts[key] = surveyed(spec)
         return self.texts[key]
+
+
+def shares_of(job: WorkflowJob) -> int:
+    """How many jobs share the text that a job reads one share of."""
+    return int(job.wildcards.get("share", "1-of-1").rpartition("-")[2])
 
 
 def amounts_of(text: Text) -> dict[str, float]:

@@ -1,6 +1,6 @@
-"""What a user asks Snakemake for by its file: a run that there is not gets one line that names it.
+"""What a user asks Snakemake for that there is not: one line names it.
 
-Snakemake itself would end with a KeyError of the first rule that looks the run up.
+Of a run, Snakemake itself would end with a KeyError of the first rule that looks it up.
 """
 
 import re
@@ -23,6 +23,20 @@ def check_asked(params: Params, runs: Collection[str], targets: Iterable[str]) -
         named = OF_RUN.fullmatch(target)
         if named is not None and f"{named[1]}/{named[2]}" not in runs:
             raise InputError(_why(params, named[1], named[2]), file=target)
+
+
+def check_scattered(given: Iterable[str], known: Collection[str]) -> None:
+    """InputError for a name of --set-scatter that no rule has: Snakemake would pass over it.
+
+    given: the names that the command line has
+    """
+    for name in given:
+        if name == "shares":
+            where = "is said in params.yaml, which every command reads: datasets.NAME.shares"
+            raise InputError(where, file="--set-scatter", key=name)
+        if name not in known:
+            suggestion = meant(name, known) or f"known are {', '.join(known)}"
+            raise InputError(f"divides nothing; {suggestion}", file="--set-scatter", key=name)
 
 
 def _why(params: Params, row: str, model: str) -> str:

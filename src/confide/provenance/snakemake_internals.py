@@ -107,6 +107,14 @@ def tell_of_locks(command: str) -> None:
     locked.__init__ = begin
 
 
+def scattered(workflow: Any) -> dict[str, int]:
+    """What --set-scatter says: into how many jobs work of some names is divided.
+
+    Reason: Snakemake passes over names that no rule has.
+    """
+    return dict(workflow.resource_settings.overwrite_scatter)
+
+
 # Files of parameters
 # -------------------------------------------------------------------------------------------------
 

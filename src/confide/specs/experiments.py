@@ -212,6 +212,9 @@ class DatasetSpec(Spec):
     # of assistants' turns; or all_but_read, all but what input_only canaries show. What is
     # protected is the whole point in any case
     learn: Learn = "all"
+    # jobs in which it is deduplicated, redacted and tokenized, on as many nodes: the same files. Of
+    # a text of less than 4 MB for each of them, some have nothing to do
+    shares: Natural = 1
 
     @property
     def values_of(self) -> str | None:
