@@ -1,6 +1,5 @@
 """Vectors written in pieces: the bytes of safetensors itself."""
 
-import io
 import shutil
 
 import numpy as np
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from confide.data.partition_files import ORIGINAL, REDACTED
-from confide.data.vectors import Columns, laid, write_whole
+from confide.data.vectors import Columns, laid
 from confide.errors import InputError
 
 
@@ -55,25 +54,13 @@ def test_a_vector_of_another_length_than_was_said_leaves_no_file(tmp_path, lengt
     assert not list(tmp_path.iterdir())
 
 
-def test_what_the_system_takes_in_parts_is_written_whole():
-    class Slow(io.BytesIO):
-        def write(self, data):
-            return super().write(data[:3])
-
-    file = Slow()
-    write_whole(file, np.arange(5, dtype=np.int32))
-    write_whole(file, np.empty(0, np.int32))
-    write_whole(file, np.ones(2, np.bool_))
-    assert file.getvalue() == np.arange(5, dtype=np.int32).tobytes() + b"\1\1"
-
-
 def test_a_vector_leaves_the_disk_before_the_next_one_is_copied(tmp_path, monkeypatch):
     columns = Columns(tmp_path / "views", {"one": np.uint8, "two": np.uint8, "three": np.uint8})
     columns.add(one=np.ones(3), two=np.ones(3), three=np.ones(3))
     still_held = []
 
     def copy(pieces, out, length):
-        still_held.append(sum(not file.closed for file in columns.files.values()))
+        still_held.append(sum(not file.file.closed for file in columns.files.values()))
         out.write(pieces.read())
 
     monkeypatch.setattr(shutil, "copyfileobj", copy)

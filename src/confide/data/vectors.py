@@ -5,8 +5,6 @@ memory: until the file is written, each vector lies in a file without a name in 
 piece goes where it belongs at once, where all lengths are known.
 """
 
-import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import FileIO
@@ -19,7 +17,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from confide.errors import InputError
-from confide.files.io import atomic, readable, unnamed
+from confide.files.io import atomic, readable
+from confide.files.unnamed import Unnamed, write_whole
 
 PIECE = 1 << 20  # entries that are read at once
 
@@ -37,17 +36,17 @@ class Columns:
     def __init__(self, path: Path, types: Mapping[str, Any]):
         self.path = path
         self.types = types
-        self.files = {name: unnamed(path.parent) for name in types}
+        self.files = {name: Unnamed(path.parent) for name in types}
 
     def add(self, **pieces: np.ndarray) -> None:
         """Append to some of the vectors."""
         for name, piece in pieces.items():
-            write_whole(self.files[name], np.ascontiguousarray(piece, self.types[name]))
+            self.files[name].append(np.ascontiguousarray(piece, self.types[name]))
 
     def write(self, metadata: dict[str, str] | None = None) -> None:
         """Write the file, whole or not at all, once: the pieces are gone behind it."""
         lengths = {
-            name: os.fstat(file.fileno()).st_size // np.dtype(self.types[name]).itemsize
+            name: file.size // np.dtype(self.types[name]).itemsize
             for name, file in self.files.items()
         }
         header, places = layout(self.types, lengths, metadata)
@@ -55,9 +54,7 @@ class Columns:
             out.write(header)
             for name in places:
                 # closed behind its copy: the disk never holds all vectors twice
-                with self.files[name] as pieces:
-                    pieces.seek(0)
-                    shutil.copyfileobj(pieces, out, 1 << 20)
+                self.files[name].move_to(out)
 
 
 class Laid:
@@ -94,19 +91,12 @@ def laid(
     """
     header, places = layout(types, lengths, metadata)
     with atomic(path) as temporary, open(temporary, "wb", buffering=0) as out:
-        out.write(header)
+        write_whole(out, header)
         vectors = Laid(path, out, types, places)
         yield vectors
         for name, place in vectors.left.items():
             if place.start != place.end:
                 raise InputError("is shorter than its parts said", file=path, key=name)
-
-
-def write_whole(file: FileIO, vector: np.ndarray) -> None:
-    """Write all bytes of a vector: the system takes 2 GiB at once, and says how many it took."""
-    left = vector.view(np.uint8).data
-    while len(left):
-        left = left[file.write(left) :]
 
 
 class Stored:

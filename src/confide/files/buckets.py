@@ -18,8 +18,9 @@ import numpy as np
 import pyarrow.compute as pc
 
 from confide.files import arrays
-from confide.files.io import Range, unnamed
+from confide.files.io import Range
 from confide.files.shards import Result, scatter
+from confide.files.unnamed import Unnamed
 
 DIGEST = 20  # bytes
 # Digests are of equal length, so the zeros that S leaves out do not matter.
@@ -56,19 +57,18 @@ class Buckets:
         """multiple: of which their number is one."""
         needed = min(1 + size // SHARE, MOST)
         self.dtype = dtype
-        self.files = [unnamed(folder) for _ in range(-(-needed // multiple) * multiple)]
-        self.divided = unnamed(folder)
+        self.files = [Unnamed(folder) for _ in range(-(-needed // multiple) * multiple)]
+        self.divided = Unnamed(folder)
 
     def add(self, records: np.ndarray) -> None:
         """Append each record to the bucket of its digest."""
         parts = grouped(records, 0, len(self.files))
         for file, part in zip(self.files, parts, strict=True):
-            file.write(part.tobytes())
+            file.append(part.tobytes())
 
     def wholes(self) -> list[Part]:
         """Each bucket."""
-        descriptors = (file.fileno() for file in self.files)
-        return [Part(file, 0, os.fstat(file).st_size) for file in descriptors]
+        return [Part(file.file.fileno(), 0, file.size) for file in self.files]
 
     def each(self, function: Callable[[np.ndarray], Result], threads: int) -> Iterator[Result]:
         """What a function makes of records, those of a digest together, a part of them at a time.
@@ -100,12 +100,11 @@ class Buckets:
             records = np.frombuffer(block, self.dtype)
             sizes += np.bincount(numbers(records, 1, count), minlength=count)
         edges = (start + self.dtype.itemsize * np.cumsum(np.append(0, sizes))).tolist()
-        file = self.divided.fileno()
         places = edges[:-1]
         for block in blocks(bucket, self.dtype):
             for number, group in enumerate(grouped(np.frombuffer(block, self.dtype), 1, count)):
-                places[number] += os.pwrite(file, group.tobytes(), places[number])
-        return [Part(file, *edge) for edge in pairwise(edges)]
+                places[number] = self.divided.put(group.tobytes(), places[number])
+        return [Part(self.divided.file.fileno(), *edge) for edge in pairwise(edges)]
 
 
 def blocks(part: Part, dtype: np.dtype) -> Iterator[bytes]:
@@ -137,7 +136,7 @@ class Offsets:
     """
 
     def __init__(self, folder: Path):
-        self.file = unnamed(folder)
+        self.file = Unnamed(folder)
         self.edges = [0, 0]
         self.last = -1
 
@@ -149,13 +148,13 @@ class Offsets:
             self.edges.append(self.edges[-1])
         self.edges[-1] += len(offsets)
         self.last = offsets[-1]
-        self.file.write(offsets.astype(np.int64).tobytes())
+        self.file.append(offsets.astype(np.int64).tobytes())
 
     def runs(self) -> list[np.ndarray]:
         """Each run, as it lies in the file."""
         if not self.edges[-1]:
             return []
-        return np.split(np.memmap(self.file, np.int64, "r"), self.edges[1:-1])
+        return np.split(np.memmap(self.file.file, np.int64, "r"), self.edges[1:-1])
 
     def gather(self, pieces: Iterable[np.ndarray]) -> None:
         """Append offsets that come in no order, in few runs."""

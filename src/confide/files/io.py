@@ -5,11 +5,9 @@ import hashlib
 import os
 import platform
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from io import FileIO
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -359,17 +357,6 @@ def write_pieces(path: str | Path, pieces: Iterable[bytes]) -> None:
     with atomic(path) as temporary, open(temporary, "wb", buffering=1 << 20) as out:
         for piece in pieces:
             out.write(piece)
-
-
-def unnamed(folder: Path) -> FileIO:
-    """A file for writing and reading that has no name: it is gone as soon as nobody has it open."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return tempfile.TemporaryFile(dir=folder, buffering=0)
-    except OSError as error:
-        raise InputError(
-            f"cannot hold temporary files: {error.strerror or error}", file=folder
-        ) from error
 
 
 def sha256_of(source: Range) -> str:

@@ -22,10 +22,11 @@ from numpy.random import Generator, default_rng
 
 from confide.errors import InputError
 from confide.files import columns
-from confide.files.io import Range, dump_lines, read_jsonl, unnamed, write_json, write_pieces
+from confide.files.io import Range, dump_lines, read_jsonl, write_json, write_pieces
 from confide.files.jsons import JsonObject
 from confide.files.rows import read_rows
 from confide.files.shards import scatter, shards
+from confide.files.unnamed import Unnamed
 from confide.specs import AuditCanarySpec, CanarySpec, WordCanarySpec
 from confide.text.canary_templates import (
     DIGITS_OR_TOKEN,
@@ -156,21 +157,19 @@ class Which:
     """
 
     def __init__(self, folder: Path):
-        self._file = unnamed(folder)
-        self._size = 0
+        self._file = Unnamed(folder)
 
     def keep(self, shard: Range, train: int, which: bytes | None) -> Stretch:
         """A stretch of which this is known."""
         if which is None:
             return Stretch(shard, train, bits=None)
-        self._file.write(which)
-        begin = self._size
-        self._size += len(which)
-        return Stretch(shard, train, range(begin, self._size))
+        begin = self._file.size
+        self._file.append(which)
+        return Stretch(shard, train, range(begin, self._file.size))
 
     def of(self, bits: range, count: int) -> np.ndarray:
         """(count,) bool."""
-        read = np.frombuffer(os.pread(self._file.fileno(), len(bits), bits.start), np.uint8)
+        read = np.frombuffer(os.pread(self._file.file.fileno(), len(bits), bits.start), np.uint8)
         return np.unpackbits(read, count=count).astype(bool)
 
 
