@@ -724,6 +724,25 @@ def test_digests_that_do_not_belong_together_are_refused(corpus, monkeypatch, sp
     assert not (corpus / "repeats-1-of-2").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "readers"),
+    [("digests-1-of-2", (repeats_of, copies_of)), ("repeats-2-of-2", (copies_of,))],
+)
+def test_a_bit_that_changed_is_noticed(corpus, monkeypatch, name, readers):
+    """Else a copy less would be found, and a text read more often than is claimed."""
+    monkeypatch.setattr(shards, "SIZE", 500)
+    digests_of(corpus, 2)
+    repeats_of(corpus, 2)
+    content = bytearray((corpus / name).read_bytes())
+    for place in range(content.index(b"\n") + 1, len(content), 37):
+        content[place] ^= 1
+        (corpus / name).write_bytes(content)
+        with pytest.raises(InputError, match=f"{name}: is damaged: make it again"):
+            for reader in readers:
+                reader(corpus, 2)
+        content[place] ^= 1
+
+
 def test_copies_are_not_named_by_digests_of_another_key_or_share(corpus, monkeypatch):
     monkeypatch.setattr(shards, "SIZE", 500)
     digests_of(corpus, 2)

@@ -2,11 +2,13 @@
 
 A job that takes a share of the points writes its digests, ordered by bucket; a job that takes a
 share of the buckets reads these of all shares. Both files begin with a line of JSON: which share of
-which points it is, a fingerprint of the key of the digests, which of the two it is, and how much
-follows.
+which points it is, a fingerprint of the key of the digests, which of the two it is, how much
+follows, and by which sums it is known to be what was written.
 """
 
+import hashlib
 import os
+from collections.abc import Iterable
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -32,6 +34,7 @@ class Head(Struct, forbid_unknown_fields=True):
     key: str  # fingerprint of the key, in hexadecimal
     buckets: list[int]  # where each bucket ends, in records
     runs: list[int]  # where each ascending run of offsets ends, in offsets
+    sums: list[str]  # `sum_of` each bucket, and of each run
 
 
 class Part(NamedTuple):
@@ -44,7 +47,8 @@ class Part(NamedTuple):
     def bucket(self, number: int) -> np.ndarray:
         """Records KEYED of one bucket, in the order in which their points stand."""
         first, end = (0, *self.head.buckets)[number : number + 2]
-        return self._numbers(KEYED, self.begin + first * KEYED.itemsize, end - first)
+        begin = self.begin + first * KEYED.itemsize
+        return self._numbers(KEYED, begin, end - first, self.head.sums[number])
 
     @property
     def begin_of_runs(self) -> int:
@@ -54,15 +58,20 @@ class Part(NamedTuple):
     def runs(self) -> list[np.ndarray]:
         """Ascending runs of byte offsets of points that repeat others."""
         edges = pairwise((0, *self.head.runs))
+        sums = self.head.sums[len(self.head.buckets) :]
         return [
-            self._numbers(OFFSET, self.begin_of_runs + first * OFFSET.itemsize, end - first)
-            for first, end in edges
+            self._numbers(OFFSET, self.begin_of_runs + first * OFFSET.itemsize, end - first, known)
+            for (first, end), known in zip(edges, sums, strict=True)
         ]
 
-    def _numbers(self, dtype: np.dtype, begin: int, count: int) -> np.ndarray:
+    def _numbers(self, dtype: np.dtype, begin: int, count: int, known: str) -> np.ndarray:
+        """Numbers that begin at a byte; InputError where they are not what was written."""
         if not count:
             return np.zeros(0, dtype)
-        return np.memmap(self.path, dtype, "r", begin, (count,))
+        numbers = np.memmap(self.path, dtype, "r", begin, (count,))
+        if sum_of([numbers.view(np.uint8).data]) != known:
+            raise InputError("is damaged: make it again", file=self.path)
+        return numbers
 
 
 def write(
@@ -81,8 +90,16 @@ def write(
     wholes = [] if buckets is None else buckets.wholes()
     ends = np.cumsum([whole.end // KEYED.itemsize for whole in wholes], dtype=int).tolist()
     kind: Kind = "repeats" if buckets is None else "digests"
+    sums = [sum_of(blocks(whole, KEYED)) for whole in wholes]
+    sums += [sum_of([run.tobytes()]) for run in offsets.runs()]
     head = Head(
-        kind=kind, share=share, points=points, key=key, buckets=ends, runs=offsets.edges[1:]
+        kind=kind,
+        share=share,
+        points=points,
+        key=key,
+        buckets=ends,
+        runs=offsets.edges[1:] if offsets.edges[-1] else [],
+        sums=sums,
     )
     line = encode(head) + b"\n"
     records = (block for whole in wholes for block in blocks(whole, KEYED))
@@ -106,6 +123,8 @@ def read(path: Path, *, kind: Kind, share: str, points: str) -> Part:
     for ends in (head.buckets, head.runs):
         if ends != sorted(ends) or min(ends, default=0) < 0:
             raise InputError("is no file of digests", file=path)
+    if len(head.sums) != len(head.buckets) + len(head.runs):
+        raise InputError("is no file of digests", file=path)
     whole = part.begin_of_runs + OFFSET.itemsize * (head.runs[-1] if head.runs else 0)
     if size != whole:
         raise InputError(f"has {size} bytes and not {whole}: it is not whole", file=path)
@@ -116,6 +135,14 @@ def read(path: Path, *, kind: Kind, share: str, points: str) -> Part:
     if head.points != points:
         raise InputError("belongs to other points: make it again", file=path)
     return part
+
+
+def sum_of(pieces: Iterable[bytes | memoryview]) -> str:
+    """BLAKE2b of some bytes, in hexadecimal."""
+    digest = hashlib.blake2b(digest_size=16)
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def together(paths: list[Path], *, kind: Kind, points: str) -> list[Part]:
