@@ -21,33 +21,37 @@ texts = st.lists(
 )
 
 
-def expected(text: bytes, key: bytes) -> bytes:
-    """The fingerprint of a text in Python's own numbers."""
-    random = hashlib.shake_256(key).digest(LANES * (WORDS + 2) * 8)
+def expected(text: bytes, key: bytes, count: int) -> bytes:
+    """The fingerprint of a text, of so many lanes, in Python's own numbers."""
+    random = hashlib.shake_256(key).digest(count * (WORDS + 2) * 8)
     numbers = [int.from_bytes(random[at : at + 8], "little") for at in range(0, len(random), 8)]
-    factors = [numbers[at : at + LANES] for at in range(0, len(numbers), LANES)]
+    factors = [numbers[at : at + count] for at in range(0, len(numbers), count)]
     words = [int.from_bytes(text[at : at + 4], "little") for at in range(0, len(text), 4)]
     lanes = []
-    for lane in range(LANES):
+    for lane in range(count):
         total = factors[-1][lane] + factors[-2][lane] * len(text)
         total += sum(factors[place][lane] * word for place, word in enumerate(words))
         lanes.append((total % 2**64 >> 32).to_bytes(4, "little"))
     return b"".join(lanes)
 
 
-@given(texts)
-def test_columns_have_the_fingerprints_of_texts_one_by_one(some):
+@given(texts, st.integers(1, LANES))
+def test_columns_have_the_fingerprints_of_texts_one_by_one(some, lanes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fingerprints.secrets, "token_bytes", lambda size: b"k" * size)
-        of_columns = fresh()
+        of_columns = fresh(lanes)
     found = of_columns(pa.array([b"before", *some], pa.binary()).slice(1))
-    assert found.tolist() == [expected(text, b"k" * 64).rstrip(b"\0") for text in some]
+    assert found.tolist() == [expected(text, b"k" * 64, lanes).rstrip(b"\0") for text in some]
 
 
-@given(texts, st.lists(st.binary(min_size=LONGEST + 1, max_size=LONGEST + 3), max_size=3))
-def test_texts_are_alike_where_their_fingerprints_are(short, long):
+@given(
+    texts,
+    st.lists(st.binary(min_size=LONGEST + 1, max_size=LONGEST + 3), max_size=3),
+    st.sampled_from([2, LANES]),
+)
+def test_texts_are_alike_where_their_fingerprints_are(short, long, lanes):
     some = [*short, *long, *(text + b"\0" for text in short), *(b"\0" + text for text in long)]
-    found = fresh()(pa.array(some, pa.binary())).tolist()
+    found = fresh(lanes)(pa.array(some, pa.binary())).tolist()
     assert [found.index(one) for one in found] == [some.index(text) for text in some]
 
 

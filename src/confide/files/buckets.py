@@ -124,7 +124,7 @@ def grouped(records: np.ndarray, level: int, count: int) -> list[np.ndarray]:
     """Records by their group, each in the order in which they came."""
     if count == 1:
         return [records]
-    group = numbers(records, level, count)
+    group = numbers(records, level, count).astype(np.uint16)  # which numpy sorts faster
     order = np.argsort(group, kind="stable")
     return np.split(records[order], np.searchsorted(group[order], range(1, count)))
 

@@ -24,6 +24,7 @@ from confide.files.io import Range, readable
 from confide.types import MASK, SPLITS
 
 LARGEST = 64 << 20  # bytes of a shard: a longer one holds a line of text as long
+NEAR = 1 << 15  # bytes that are read at once where some lines are asked for
 QUOTE = ord('"')
 BACKSLASH = ord("\\")
 NEWLINE = ord("\n")
@@ -565,7 +566,7 @@ def points_at(path: Path, at: np.ndarray) -> Points:
     Unlike as `points` has it.
     """
     lines = []
-    with readable(path), open(path, "rb") as file:
+    with readable(path), open(path, "rb", buffering=NEAR) as file:
         for start in at.tolist():
             file.seek(start)
             lines.append(file.readline())

@@ -53,7 +53,9 @@ def later_copies(spec: DedupSpec, ranges: Sequence[Range], folder: Path, threads
     later = Offsets(folder)
     size = size_of(ranges[0].path)
     alike = Buckets(folder, size, KEYED)
-    sort(partial(records, fingerprints.fresh()), ranges, threads, buckets=alike, offsets=later)
+    sort(
+        partial(records, fingerprints.fresh(lanes=2)), ranges, threads, buckets=alike, offsets=later
+    )
     suspects = Offsets(folder)
     suspects.gather(alike.each(places_of_alike, threads))
     digested = fingerprints.each(digest(spec.digest))

@@ -33,19 +33,22 @@ def each(digested: Callable[[bytes], bytes]) -> Fingerprints:
     return fingerprints
 
 
-def fresh() -> Fingerprints:
+def fresh(lanes: int = LANES) -> Fingerprints:
     """Fingerprints under a random key, for what is compared within one process and its own.
+
+    lanes: numbers of 32 bits in one, behind which zeros stand; two are enough where something else
+    has the last word
 
     A text is a list of numbers of 32 bits: its words and its size. Each lane of a fingerprint is
     the upper half of their sum, modulo 2^64, after each was multiplied by a random number of its
     own: Multilinear of Lemire and Kaser, Strongly universal string hashing is fast (2014). Two
     texts that were chosen without the key have the same one with a probability of 2^-32, and the
-    same fingerprint with 2^-160. Nothing so small is proven of what is itself made of fingerprints
+    same fingerprint of five lanes with 2^-160. Nothing so small is proven of what is itself made of fingerprints
     under the key, such as pairs of them. Longer texts are known by their BLAKE2b under it.
     """
     key = secrets.token_bytes(BLOCK)
-    random = hashlib.shake_256(key).digest(LANES * (WORDS + 2) * 8)
-    factors = np.frombuffer(random, np.uint64).reshape(WORDS + 2, LANES, 1)
+    random = hashlib.shake_256(key).digest(lanes * (WORDS + 2) * 8)
+    factors = np.frombuffer(random, np.uint64).reshape(WORDS + 2, lanes, 1)
     keyed = hashlib.blake2b(key=key, digest_size=DIGEST).copy
 
     def of_long(text: bytes) -> bytes:
@@ -61,7 +64,10 @@ def fresh() -> Fingerprints:
         long, short = np.split(longest_first, [np.count_nonzero(capped > LONGEST)])
         found = np.empty(len(size), f"V{DIGEST}")  # which numpy moves faster than S
         found[long] = each(of_long)(values.take(arrays.integers(long))).view(found.dtype)
-        found[short] = _of_words(content, edges[short], size[short], factors).view(found.dtype)
+        numbers = _of_words(content, edges[short], size[short], factors)
+        words = np.zeros((len(short), LANES), np.uint32)
+        words[:, :lanes] = numbers.T
+        found[short] = words.view(found.dtype).ravel()
         return found.view(KEY)
 
     return fingerprints
@@ -70,7 +76,7 @@ def fresh() -> Fingerprints:
 def _of_words(
     content: bytes, start: np.ndarray, size: np.ndarray, factors: np.ndarray
 ) -> np.ndarray:
-    """Fingerprints (N,) of texts that stand at some bytes, the longest ones first."""
+    """(lanes, N) numbers of 32 bits of texts that stand at some bytes, the longest ones first."""
     padded = content + bytes(BLOCK)
     blocks = np.ndarray((len(content) + 1,), f"V{BLOCK}", padded, 0, (1,))  # one at each byte
     sums = factors[-1] + factors[-2] * size.astype(np.uint64)
@@ -88,5 +94,4 @@ def _of_words(
             sums[:, :count] += factors[word] * (pair & LOW)
             sums[:, :count] += factors[word + 1] * (pair >> HALF)
             left -= 8
-    lanes = (sums >> HALF).astype(np.uint32)
-    return np.ascontiguousarray(lanes.T).view(KEY).ravel()
+    return (sums >> HALF).astype(np.uint32)
