@@ -43,8 +43,9 @@ def fresh(lanes: int = LANES) -> Fingerprints:
     the upper half of their sum, modulo 2^64, after each was multiplied by a random number of its
     own: Multilinear of Lemire and Kaser, Strongly universal string hashing is fast (2014). Two
     texts that were chosen without the key have the same one with a probability of 2^-32, and the
-    same fingerprint of five lanes with 2^-160. Nothing so small is proven of what is itself made of fingerprints
-    under the key, such as pairs of them. Longer texts are known by their BLAKE2b under it.
+    same fingerprint of five lanes with 2^-160. Nothing so small is proven of what is itself made of
+    fingerprints under the key, such as pairs of them. Longer texts are known by their BLAKE2b under
+    it.
     """
     key = secrets.token_bytes(BLOCK)
     random = hashlib.shake_256(key).digest(lanes * (WORDS + 2) * 8)
