@@ -5,7 +5,10 @@ that was altered verifies.
 import json
 import re
 import shutil
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 from unittest.mock import Mock
 
@@ -22,7 +25,9 @@ from confide.commands.synthesize import called, synthesize
 from confide.commands.verify import verify
 from confide.corpora import READERS
 from confide.errors import Failure, InputError
+from confide.files import locks
 from confide.files.io import read_json, sha256, write_json
+from confide.files.locks import exclusive
 from confide.specs import LinesSpec, LSTMSpec, MixSpec, SynthesisSpec, SyntheticSpec, parse
 from confide.stages.draw import draw
 from confide.stages.synthetic import synthetic
@@ -171,10 +176,39 @@ def test_what_was_begun_otherwise_is_not_continued(
 
 def test_a_damaged_line_of_what_was_begun_is_named(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
-    drawing.Begun(begun, "key").add({"part": 0})
-    begun.write_bytes(begun.read_bytes() + b'{"part": \n{"part": 0}\n')
-    with pytest.raises(InputError, match="begun:3: is damaged; delete the file"):
-        drawing.Begun(begun, "key")
+    with exclusive(begun):
+        drawing.Begun(begun, "key").add({"part": 0})
+        begun.write_bytes(begun.read_bytes() + b'{"part": \n{"part": 0}\n')
+        with pytest.raises(InputError, match="begun:3: is damaged; delete the file"):
+            drawing.Begun(begun, "key")
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"key": "k'])
+def test_a_file_that_was_just_begun_when_killed_starts_over(tmp_path: Path, torn: bytes) -> None:
+    begun = tmp_path / "begun"
+    begun.write_bytes(torn)
+    with exclusive(begun):
+        drawing.Begun(begun, "key").add({"part": 0})
+        assert drawing.Begun(begun, "key").there == [{"part": 0}]
+
+
+def test_what_was_begun_is_read_without_being_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = tmp_path / "begun"
+    with exclusive(begun):
+        drawing.Begun(begun, "key").add({"part": 0})
+        monkeypatch.setattr(Path, "write_bytes", Mock(side_effect=KeyboardInterrupt))
+        assert drawing.Begun(begun, "key").there == [{"part": 0}]
+
+
+def test_a_full_disk_is_one_line_that_names_what_was_begun(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    with exclusive(begun):
+        rows = drawing.Begun(begun, "key")
+        rows.file = Path("/dev/full")
+        with pytest.raises(InputError, match="^/dev/full: cannot be written: No space left on "):
+            rows.add({"part": 0})
 
 
 def test_a_mix_has_the_shares_and_lengths_that_were_asked_for(project: Path) -> None:
@@ -392,6 +426,100 @@ def test_a_share_goes_on_where_it_was_and_another_key_is_refused(
         synthetic(spec, drawn=[project / "data" / "whole-3-of-2"], **given)
 
 
+def twice_at_once(
+    monkeypatch: pytest.MonkeyPatch, job: Callable[[], object], killed: bool
+) -> list[Future[object]]:
+    """Two of the same job, of which the first draws once the second waits for it.
+
+    killed: the first one is, at its third batch. No batch is drawn twice.
+    """
+    waits = Event()
+    calls: list[tuple[int, int] | None] = []
+    batch = drawing.Writer.batch
+
+    def late(self: Any, number: int, part: MixSpec, place: int, size: int) -> dict[str, Any]:
+        assert waits.wait(30)
+        if killed and len(calls) == 2:
+            calls.append(None)
+            raise KeyboardInterrupt
+        calls.append((number, place))
+        return batch(self, number, part, place, size)
+
+    with monkeypatch.context() as patched, ThreadPoolExecutor(2) as pool:
+        patched.setattr(drawing.Writer, "batch", late)
+        patched.setattr(locks, "warn", lambda line: waits.set())
+        jobs = [pool.submit(job) for _ in range(2)]
+    assert len(calls) == len(set(calls)) > 2
+    return jobs
+
+
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("name", ["share", "texts.jsonl"])
+def test_a_second_job_waits_for_the_first_and_goes_on_from_what_is_there(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str, killed: bool
+) -> None:
+    spec = parse(SyntheticSpec, {"run": "a", "texts": {"count": 90, "unfinished": True}})
+    given = {
+        "certificate": project / "certificate.json",
+        "model": project / models.WEIGHTS,
+        "tokenizer": project / "made" / "tokenizer.json",
+    }
+
+    def job(folder: Path) -> None:
+        if name == "share":
+            draw(spec, share="1-of-1", output=folder / name, **given)
+        else:
+            synthetic(spec, output=folder / name, stated=folder / "stated", **given)
+
+    job(project / "one")
+    jobs = twice_at_once(monkeypatch, lambda: job(project / "two"), killed)
+    assert sum(done.exception() is None for done in jobs) == 2 - killed
+    monkeypatch.setattr(drawing.Writer, "batch", Mock(side_effect=KeyboardInterrupt))
+    job(project / "two")  # what is there is kept
+    one, two = [
+        {path.name: path.read_bytes() for path in (project / folder).iterdir()}
+        for folder in ("one", "two")
+    ]
+    assert one == two
+
+
+def test_a_second_command_waits_for_the_first_and_overwrites_nothing(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = made(project, "whole.jsonl", count=50)
+    jobs = twice_at_once(monkeypatch, lambda: made(project, count=50), killed=False)
+    (refused,) = filter(None, (done.exception() for done in jobs))
+    assert str(refused) == f"{project / 'texts.jsonl'}: exists, and is not overwritten"
+    assert [json.loads(line) for line in (project / "texts.jsonl").open()] == whole
+    assert not (project / ".texts.jsonl.begun").exists()
+
+
+def test_other_texts_in_the_place_are_drawn_anew(project: Path) -> None:
+    given = {
+        "certificate": project / "certificate.json",
+        "model": project / models.WEIGHTS,
+        "tokenizer": project / "made" / "tokenizer.json",
+    }
+    share = project / "data" / "share"
+    output = project / "data" / "texts.jsonl"
+    stated = project / "data" / "stated"
+    for count in (20, 30):
+        asked = {"count": count, "unfinished": True}
+        spec = parse(SyntheticSpec, {"run": "a", "texts": asked})
+        draw(spec, share="1-of-1", output=share, **given)
+        synthetic(spec, output=output, stated=stated, drawn=[share], **given)
+        assert len(output.read_text().splitlines()) == 1 + count
+        assert read_json(stated)["texts"] == {
+            "path": "texts.jsonl",
+            "sha256": sha256(output),
+            "count": count,
+        }
+    wanted = output.read_bytes()
+    output.write_bytes(wanted + b"altered\n")
+    synthetic(spec, output=output, stated=stated, drawn=[share], **given)
+    assert output.read_bytes() == wanted
+
+
 def test_the_stage_takes_no_other_model_and_no_undeclared_mix(project: Path) -> None:
     spec = parse(SyntheticSpec, {"run": "a", "texts": {"count": 3}})
     given = {"certificate": project / "certificate.json", "stated": project / "stated"}
@@ -436,8 +564,9 @@ def test_masks_are_filled_with_what_is_public(project: Path, capsys: Any) -> Non
         SynthesisSpec,
         first["synthetic"]["asked"],
     )
-    begun = drawing.Progress(project / ".begun", "key")
-    drawing.draw(model, words, asked, begun)
+    with exclusive(project / ".begun"):
+        begun = drawing.Progress(project / ".begun", "key")
+        drawing.draw(model, words, asked, begun)
     wanted = [
         filled(text, asked.seed, f"synthetic-1-{place}")
         for place, text in enumerate(begun.texts[0], 1)

@@ -5,6 +5,7 @@ that the texts are the same however often it was stopped.
 """
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,7 +17,8 @@ from tqdm import tqdm
 
 from confide.certify.texts import header, quotas
 from confide.errors import Failure, InputError
-from confide.files.io import read_bytes
+from confide.files.io import read_bytes, readable
+from confide.files.locks import writable
 from confide.files.shards import numbers_of_share
 from confide.models.generation import Generation, ending, generate, uniforms
 from confide.models.language_model import LanguageModel
@@ -37,28 +39,44 @@ def key_of(certified: dict[str, Any], asked: SynthesisSpec) -> str:
     return hashlib.sha256(f"{certified['seal']}\n{asked.model_dump_json()}".encode()).hexdigest()
 
 
+def begun_beside(output: Path) -> Path:
+    """The file that holds what is begun of a file."""
+    return output.with_name(f".{output.name}.begun")
+
+
 class Begun:
-    """Rows of JSON in a file that survives a kill, and a key of what must be the same to go on."""
+    """Rows of JSON in a file that survives a kill, and a key of what must be the same to go on.
+
+    Whoever makes one holds its file (`exclusive`).
+    """
 
     def __init__(self, file: Path, key: str):
         """Read what was begun; InputError where it was begun otherwise."""
         self.file = file
         self.there: list[dict[str, Any]] = []  # before anything is added
-        if file.exists():
+        whole = read_bytes(file).rfind(b"\n") + 1  # a line without an end was being written
+        with writable(file):
+            os.truncate(file, whole)
+        if whole:
             self.there = rows_of(file, key)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        # anew, without a line that was being written
-        file.write_bytes(b"".join(map(line_of, [{"key": key}, *self.there])))
+        else:
+            self.add({"key": key})
 
     def add(self, row: dict[str, Any]) -> None:
         """Append a row."""
-        with self.file.open("ab") as out:
+        with writable(self.file), self.file.open("ab") as out:
             out.write(line_of(row))
 
 
 def line_of(row: dict[str, Any]) -> bytes:
     """A row as it stands in the file."""
     return orjson.dumps(row) + b"\n"
+
+
+def has_key(file: Path, key: str) -> bool:
+    """Whether a file of rows begins with this key."""
+    with readable(file), file.open("rb") as lines:
+        return lines.readline() == line_of({"key": key})
 
 
 def rows_of(file: Path, key: str) -> list[dict[str, Any]]:

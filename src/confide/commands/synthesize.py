@@ -8,12 +8,13 @@ What is begun and stopped goes on where it was.
 import os
 from pathlib import Path
 
-from confide.certify.drawing import Progress, corpus, counted, draw, key_of
+from confide.certify.drawing import Progress, begun_beside, corpus, counted, draw, key_of
 from confide.certify.texts import CONFIG, certificate_of_texts, check_declared, check_files
 from confide.commands.generate import opened, sampling
 from confide.commands.verify import certificate_in, checked
 from confide.errors import InputError
 from confide.files.io import check_new, parsed_line, read_lines, sha256, write_json, write_jsonl
+from confide.files.locks import exclusive
 from confide.output.escaping import say, warn
 from confide.specs import MixSpec, SynthesisSpec, parse
 from confide.specs.files import CERTIFICATE
@@ -54,7 +55,7 @@ def synthesize(
     seed: the same one gives the same texts.
     device: cpu, cuda, or auto for the GPU where there is one.
     """
-    begun = output.with_name(f".{output.name}.begun")
+    begun = begun_beside(output)
     if not begun.exists():
         check_new(output)
     place = certificate_in(certificate)
@@ -83,26 +84,30 @@ def synthesize(
     vocabulary = files["tokenizer"][0]
     # weights and vocabulary were verified where they lie; this file perhaps in another place
     check_files(certified, place, config=weights.with_name(CONFIG))
-    model, tokenizer = opened(weights.parent, vocabulary, device)
-    progress = Progress(begun, key_of(certified, asked))
-    try:
-        draw(model, tokenizer, asked, progress)
-    except KeyboardInterrupt:
-        warn(
-            f"stopped at {progress.there:,} of {count:,} texts: the same command goes on from here"
+    with exclusive(begun):
+        if not begun.stat().st_size:
+            check_new(output)
+        model, tokenizer = opened(weights.parent, vocabulary, device)
+        progress = Progress(begun, key_of(certified, asked))
+        try:
+            draw(model, tokenizer, asked, progress)
+        except KeyboardInterrupt:
+            warn(
+                f"stopped at {progress.there:,} of {count:,} texts: "
+                "the same command goes on from here"
+            )
+            raise
+        write_jsonl(output, corpus(certified, asked, progress))
+        texts = {"path": output.name, "sha256": sha256(output), "count": count}
+        said = certificate_of_texts(
+            certified,
+            asked=asked,
+            drawn=counted(asked, progress),
+            texts=texts,
+            certificate=called(place, output),
         )
-        raise
-    write_jsonl(output, corpus(certified, asked, progress))
-    texts = {"path": output.name, "sha256": sha256(output), "count": count}
-    said = certificate_of_texts(
-        certified,
-        asked=asked,
-        drawn=counted(asked, progress),
-        texts=texts,
-        certificate=called(place, output),
-    )
-    write_json(output.with_name(f"{output.name}.{CERTIFICATE}"), said)
-    progress.begun.file.unlink()
+        write_json(output.with_name(f"{output.name}.{CERTIFICATE}"), said)
+        begun.unlink()
     say(f"{output}: {said['says']}")
     if said["release_note"]:
         say(f"  {said['release_note']}")

@@ -6,7 +6,6 @@ random generator, the batches left of a pass, the ledger and the metrics so far.
 continues to the same weights, bit for bit, and to the same ledger.
 """
 
-import fcntl
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor
 
 from confide.errors import InputError
-from confide.output.escaping import warn
+from confide.files.locks import lock, writable
 from confide.train import sealed
 
 NAME = "state.safetensors"
@@ -39,17 +38,12 @@ def exclusive(folder: Path) -> Iterator[None]:
     """Hold the job's folder: a second job on it (an orphan of a killed workflow, say) waits for the
     first.
     """
-    try:
+    file = folder / "lock"
+    with writable(file):
         folder.mkdir(parents=True, exist_ok=True)
-        lock = open(folder / "lock", "w")  # noqa: SIM115 (closed below)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=folder / "lock") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            warn(f"{folder}: another job is at work here; waiting for its end")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        opened = file.open("w")
+    with opened:
+        lock(opened, shown=folder)
         yield
 
 

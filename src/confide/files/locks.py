@@ -1,0 +1,67 @@
+"""Files that one job has at a time, and writes to whose errors name the file."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from confide.errors import InputError
+from confide.output.escaping import warn
+
+
+@contextmanager
+def writable(file: Path) -> Iterator[None]:
+    """InputError where a file cannot be written meanwhile."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=file) from error
+
+
+def lock(opened: IO[Any], shown: Path) -> None:
+    """Lock an open file until it is closed; say so where another job has it, and wait.
+
+    shown: what a line calls the place of both jobs
+    """
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        warn(f"{shown}: another job is at work here; waiting for its end")
+        fcntl.flock(opened, fcntl.LOCK_EX)
+
+
+@contextmanager
+def exclusive(file: Path) -> Iterator[None]:
+    """Hold a file, which is made if need be: a second job on it waits for the first.
+
+    Meanwhile it may be moved or removed, and whoever waited for it holds a new one of its name. A
+    file that is empty in the end is removed.
+    """
+    with locked(file) as held:
+        try:
+            yield
+        finally:
+            if has_name(held, file) and not file.stat().st_size:
+                file.unlink(missing_ok=True)
+
+
+def locked(file: Path) -> IO[bytes]:
+    """A file, made if need be, that is locked under its name."""
+    while True:
+        with writable(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            opened = file.open("ab")
+        lock(opened, shown=file)
+        if has_name(opened, file):
+            return opened
+        opened.close()
+
+
+def has_name(opened: IO[bytes], file: Path) -> bool:
+    """Whether an open file has this name and no other file has taken its place."""
+    try:
+        return os.path.samestat(os.fstat(opened.fileno()), file.stat())
+    except FileNotFoundError:
+        return False
