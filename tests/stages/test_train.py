@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pytest
@@ -268,6 +269,57 @@ def test_a_checkpoint_of_other_training_code_is_one_clear_error(
         run(tmp_path, vocabulary, spec("dpsgd"))
     assert state.read_bytes() == before  # nothing is lost
     assert not outputs(tmp_path)["model"].exists()
+
+
+def waited(opened: IO[Any], shown: Path) -> bool:
+    """In place of a lock that another job had until now."""
+    return True
+
+
+def other_code(folder: Path, patched: pytest.MonkeyPatch) -> None:
+    patched.setattr("confide.stages.train.code_hash", lambda *_: "0123456789ab")
+
+
+def lost(folder: Path, patched: pytest.MonkeyPatch) -> None:
+    outputs(folder)["config"].unlink()
+
+
+def replaced(folder: Path, patched: pytest.MonkeyPatch) -> None:
+    shutil.copy(outputs(folder)["epochs"], outputs(folder)["model"])
+
+
+def never_waited(folder: Path, patched: pytest.MonkeyPatch) -> None:
+    patched.setattr("confide.train.checkpoint.lock", lambda *_, **__: False)
+
+
+@pytest.mark.parametrize("change", [None, lost, replaced, other_code, never_waited])
+def test_a_job_that_waited_for_one_like_it_keeps_what_that_wrote(
+    tmp_path: Path,
+    vocabulary: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Path, pytest.MonkeyPatch], None] | None,
+) -> None:
+    """A second training has other noise: who saw both models knows more than one ledger says."""
+    wanted = spec("dpsgd", noise_seed=None)
+    first = run(tmp_path, vocabulary, wanted)["model"].read_bytes()
+    monkeypatch.setattr("confide.train.checkpoint.lock", waited)
+    if change is not None:
+        change(tmp_path, monkeypatch)
+    second = run(tmp_path, vocabulary, wanted)["model"].read_bytes()
+    assert (second == first) is (change is None)
+
+
+def test_what_is_kept_is_of_this_very_job(
+    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of another one, and not of one that began after it and was stopped."""
+    wanted = spec("dpsgd", noise_seed=None)
+    run(tmp_path, vocabulary, wanted)
+    monkeypatch.setattr("confide.train.checkpoint.lock", waited)
+    other = run(tmp_path, vocabulary, spec("crt", noise_seed=None))["model"].read_bytes()
+    left_by_a_killed_job(tmp_path, vocabulary, monkeypatch, noise_seed=None)
+    assert not (tmp_path / "checkpoint" / "finished.json").exists()
+    assert run(tmp_path, vocabulary, wanted)["model"].read_bytes() != other
 
 
 def stopped(*_: object) -> None:

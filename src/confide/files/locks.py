@@ -20,16 +20,20 @@ def writable(file: Path) -> Iterator[None]:
         raise InputError(f"cannot be written: {error.strerror or error}", file=file) from error
 
 
-def lock(opened: IO[Any], shown: Path) -> None:
+def lock(opened: IO[Any], shown: Path) -> bool:
     """Lock an open file until it is closed; say so where another job has it, and wait.
 
     shown: what a line calls the place of both jobs
+
+    Returns whether it had to wait.
     """
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         warn(f"{shown}: another job is at work here; waiting for its end")
         fcntl.flock(opened, fcntl.LOCK_EX)
+        return True
+    return False
 
 
 @contextmanager

@@ -81,10 +81,11 @@ def train(
         message = "a start has a name, weights and a ledger, or training has no start"
         raise InputError(message, key="init", value=spec.init)
     inputs = [original, redacted, tokenizer, init, init_ledger]
+    outputs = [model, config, metrics, ledger, epochs]
     keep_pages()
     with (
         joined(device_of(spec.device)) as group,
-        checkpoints.exclusive(checkpoint) if group.first else nullcontext(),
+        checkpoints.exclusive(checkpoint) if group.first else nullcontext(False) as waited,
         advised(savings(spec)),
     ):
         group.wait()
@@ -101,6 +102,13 @@ def train(
         reads = list(read_before(spec.reads, tokenizer))
         fingerprint = fingerprint_of(spec, inputs, reads)
         group.check_files(fingerprint)
+        this = f"{fingerprint} {training_code()}"
+        # a second training has other noise: both models together say more than the ledger of one
+        if group.same(waited and checkpoints.is_finished(checkpoint, this, outputs)):
+            warn(f"{spec.run}: was trained meanwhile by the other job, whose files are kept")
+            return
+        if group.first:
+            checkpoints.begin(checkpoint)
         saved = checkpoints.read(checkpoint, fingerprint)
         job = prepare(
             spec,
@@ -136,6 +144,7 @@ def train(
         job.history.ledger.end(weights=sha256(model))
         write_jsonl(metrics, job.metrics.rows)
         write_text(ledger, job.history.ledger.dump())
+        checkpoints.finish(checkpoint, this, outputs)
         # last: while the checkpoint is there, a killed job needs its epochs' weights to finish
         checkpoints.clear(checkpoint)
         snapshots.clear(checkpoint)
@@ -333,6 +342,11 @@ def check_code(job: Job, saved: dict[str, checkpoints.State], folder: Path) -> N
         )
 
 
+def training_code() -> str:
+    """Digest of the code that trains."""
+    return code_hash(Path(confide.__file__).parents[1], __name__)
+
+
 def open_ledger(job: Job, sizes: Sizes, reads: list[JsonObject]) -> None:
     """Write into the ledger whose history it is, what is read, and which products of earlier stages
     the model holds.
@@ -342,7 +356,7 @@ def open_ledger(job: Job, sizes: Sizes, reads: list[JsonObject]) -> None:
     ledger.start(
         spec.run,
         settings=settings_digest(spec.model_dump_json()),
-        code=code_hash(Path(confide.__file__).parents[1], __name__),
+        code=training_code(),
         noise="system" if spec.noise_seed is None else "recorded",
         arithmetic=spec.arithmetic,
     )

@@ -7,7 +7,7 @@ continues to the same weights, bit for bit, and to the same ledger.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,10 +16,12 @@ import torch
 from torch import Tensor
 
 from confide.errors import InputError
+from confide.files.io import read_json, sha256, write_json
 from confide.files.locks import lock, writable
 from confide.train import sealed
 
 NAME = "state.safetensors"
+FINISHED = "finished.json"
 State = dict[str, Any]  # of a part: tensors, and what JSON can say
 
 
@@ -34,17 +36,16 @@ class Part(Protocol):
 
 
 @contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
+def exclusive(folder: Path) -> Iterator[bool]:
     """Hold the job's folder: a second job on it (an orphan of a killed workflow, say) waits for the
-    first.
+    first. Yields whether this one waited.
     """
     file = folder / "lock"
     with writable(file):
         folder.mkdir(parents=True, exist_ok=True)
         opened = file.open("w")
     with opened:
-        lock(opened, shown=folder)
-        yield
+        yield lock(opened, shown=folder)
 
 
 def write(folder: Path, fingerprint: str, states: dict[str, State]) -> None:
@@ -86,6 +87,27 @@ def read(folder: Path, fingerprint: str) -> dict[str, State] | None:
 def clear(folder: Path) -> None:
     """Remove the checkpoint of a finished job (the lock file stays)."""
     (folder / NAME).unlink(missing_ok=True)
+
+
+def begin(folder: Path) -> None:
+    """Forget which job was the last one that finished."""
+    (folder / FINISHED).unlink(missing_ok=True)
+
+
+def finish(folder: Path, job: str, outputs: Iterable[Path]) -> None:
+    """Note that a job has finished, and what it wrote."""
+    write_json(folder / FINISHED, {"job": job, "outputs": sums_of(outputs)})
+
+
+def is_finished(folder: Path, job: str, outputs: Iterable[Path]) -> bool:
+    """Whether this very job has finished, and these outputs are what it wrote."""
+    note = folder / FINISHED
+    return note.exists() and read_json(note) == {"job": job, "outputs": sums_of(outputs)}
+
+
+def sums_of(outputs: Iterable[Path]) -> list[str | None]:
+    """SHA-256 of files; None for one that is not there."""
+    return [sha256(output) if output.exists() else None for output in outputs]
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, prefix: str) -> dict[str, Tensor]:
