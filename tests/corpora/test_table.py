@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from confide.advisor.inputs import is_table
 from confide.corpora import READERS, table, table_files
 from confide.corpora.known_secrets import folded, marks_of, united
 from confide.errors import InputError
@@ -183,6 +184,52 @@ def test_splits_of_names_of_divided_files_count(
     expected = {"train-0": "train", "validation-0": "valid", "test-0": "test"}
     assert len(rows) == 6
     assert all(row["split"] == expected[row["text"]] for row in rows)
+
+
+def of_texts(folder: Path, *names: str) -> Path:
+    """A folder of tables, each of which has its own name for a text."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"text": [name]}), folder / name)
+    return folder
+
+
+def test_what_a_failed_attempt_left_is_not_read(tmp_path: Path) -> None:
+    """Spark, Arrow and datasets pass over names that begin so, too."""
+    left = ("_temporary/0/attempt/part-0.parquet", "_metadata.parquet", "of/.part-1.parquet")
+    folder = of_texts(tmp_path / "spark", "part-0.parquet", "of/part-1.parquet", *left)
+    assert [record.text for record in records(folder)] == ["of/part-1.parquet", "part-0.parquet"]
+    assert is_table(folder)
+    assert not is_table(of_texts(tmp_path / "failed", *left))
+    with pytest.raises(InputError, match="failed: path: holds no table"):
+        records(tmp_path / "failed")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("tail", ["", "-0af3"])
+def test_a_folder_with_some_of_several_files_is_refused(
+    tmp_path: Path, first: int, tail: str
+) -> None:
+    """Counted from 0, as most do, or from 1; each folder is counted alone."""
+    parts = [f"train-{number:05}-of-00003{tail}.parquet" for number in range(first, first + 3)]
+    whole = of_texts(tmp_path / "whole", *parts, f"below/{parts[0]}".replace("-of-00003", ""))
+    assert len(records(whole)) == 4
+    for number, part in enumerate(parts):
+        folder = of_texts(tmp_path / f"without-{number}", *parts, "test-0-of-1.parquet")
+        (folder / part).unlink()
+        with pytest.raises(InputError, match=r"lacks 1 of 3 files train-\*-of-00003") as error:
+            records(folder)
+        assert str(error.value).startswith(f"{folder}: path: ")
+        assert [record.text for record in records(folder / parts[number - 1])]
+    apart = of_texts(tmp_path / "apart", parts[0], f"one/{parts[1]}", f"two/{parts[2]}")
+    with pytest.raises(InputError, match="lacks 2 of 3 files"):
+        records(apart)
+
+
+def test_the_file_that_lacks_is_named_whatever_a_name_counts(tmp_path: Path) -> None:
+    folder = of_texts(tmp_path / "few", f"part-7-of-{10**30}.parquet")
+    with pytest.raises(InputError, match=rf"files part-\*-of-{10**30}, such as number 0; one file"):
+        records(folder)
 
 
 @pytest.mark.parametrize("name", ["plain.csv", "rows.parquet", "saved"])

@@ -22,7 +22,6 @@ from confide.corpora.table import OPTIONAL
 from confide.corpora.table_files import (
     ARROW,
     DELIMITERS,
-    KINDS,
     SAVED,
     SAVED_SPLITS,
     Kind,
@@ -35,6 +34,7 @@ from confide.corpora.table_files import (
     is_name,
     pieces,
     sample,
+    tables_below,
 )
 from confide.errors import InputError
 from confide.files.encodings import Encoding, codec_of, text_lines
@@ -104,7 +104,7 @@ def is_table(path: Path) -> bool:
     """Whether a name says that this is a table."""
     if path.is_dir():
         is_saved = (path / SAVED).exists() or (path / SAVED_SPLITS).exists()
-        return is_saved or any(each.suffix.lower() in KINDS for each in visible(path))
+        return is_saved or any(tables_below(path))
     return path.suffix.lower() in TABLES
 
 

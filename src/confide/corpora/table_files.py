@@ -8,6 +8,7 @@ shown where they look like names: a file without a header begins with text.
 import csv
 import difflib
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -25,6 +26,7 @@ DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 ARROW = ".arrow"
 PARQUET = ".parquet"
 KINDS = (*DELIMITERS, PARQUET)  # files of a folder that nobody but their names describes
+HIDDEN = (".", "_")  # what names begin with of files, and folders, that Spark leaves beside a table
 SAVED = "state.json"  # of a folder that save_to_disk wrote
 SAVED_SPLITS = "dataset_dict.json"  # of one with a folder for each split
 BATCH = 256  # rows of Arrow that are looked at together
@@ -39,6 +41,7 @@ SPLIT_NAMES: dict[str, SplitName] = {
     "test": "test",
 }
 PART = re.compile(r"([A-Za-z]+)(?:[-_.].*)?")  # a file's name that may begin with a split's
+OF_SEVERAL = re.compile(r"(.+-)(\d+)-of-(\d+)\b.*")  # a file's name that says how many there are
 NAME = re.compile(r"[^\W\d]\w*(?:[./-]\w+)*")  # of a column; with blanks it may be of a person
 HEADING = re.compile(r"[^\W\d]\w*(?:[ ./-]+\w+){0,3}[^\w\n]?")  # what may head a column
 LONGEST_NAME = 40
@@ -114,14 +117,43 @@ def _named(folder: Path, reading: Reading) -> list[Piece]:
     """Files of a folder by their names, which tell splits if all of them begin with one."""
     if (folder / SAVED).exists():
         return [Piece(path) for path in _saved(folder)]
-    files = sorted(path for path in visible(folder) if path.suffix.lower() in KINDS)
+    files = sorted(tables_below(folder))
     kinds = {path.suffix.lower() for path in files}
     if len(kinds) != 1:
         several = f"holds files of several kinds: {', '.join(sorted(kinds))}; give a folder of one"
         no_table = f"holds no table: no {SAVED} of datasets, and no files *{', *'.join(KINDS)}"
         raise InputError(several if kinds else no_table, file=folder, key="path")
+    _check_whole(files)
     splits = [_split_of(path) for path in files]
     return list(map(Piece, files, splits if None not in splits else [None] * len(files)))
+
+
+def tables_below(folder: Path) -> Iterator[Path]:
+    """Tables below a folder by the names of files, without what a failed attempt left there."""
+    return (path for path in visible(folder, HIDDEN) if path.suffix.lower() in KINDS)
+
+
+def _check_whole(files: Sequence[Path]) -> None:
+    """InputError where files are missing beside train-00001-of-00003.parquet.
+
+    They are numbered from 0 or from 1 on.
+    """
+    numbers: dict[tuple[Path, str, str], set[int]] = defaultdict(set)
+    for path in files:
+        if match := OF_SEVERAL.fullmatch(path.name):
+            numbers[path.parent, match[1], match[3]].add(int(match[2]))
+    for (folder, name, last), there in numbers.items():
+        count = int(last)
+        first = int(count in there)
+        wanted = range(first, first + count)
+        missing = count - sum(number in wanted for number in there)
+        if missing:
+            lowest = next(number for number in wanted if number not in there)
+            message = (
+                f"lacks {missing} of {count} files {name}*-of-{last}, such as number {lowest}; one "
+                "file alone is read by its own name"
+            )
+            raise InputError(message, file=folder, key="path")
 
 
 def _split_of(path: Path) -> SplitName | None:

@@ -43,13 +43,14 @@ def listed(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
         yield from walk(folder)
 
 
-def visible(folder: Path) -> Iterator[Path]:
+def visible(folder: Path, hidden: tuple[str, ...] = (".",)) -> Iterator[Path]:
     """Files below a folder that are not hidden, nor any folder that they lie in.
 
-    InputError for a folder that cannot be read.
+    `hidden`: what names of such files and folders begin with. InputError for a folder that cannot
+    be read.
     """
     with readable(folder):
         for here, folders, names in walk(folder):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            paths = (Path(here, name) for name in names if not name.startswith("."))
+            folders[:] = [name for name in folders if not name.startswith(hidden)]
+            paths = (Path(here, name) for name in names if not name.startswith(hidden))
             yield from filter(Path.is_file, paths)
