@@ -3,10 +3,12 @@
 import csv
 import io
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -681,6 +683,48 @@ def test_secrets_that_no_text_says_as_they_are_written_are_refused(
     with pytest.raises(InputError, match="name: is no text, number or day") as error:
         list(READERS[reader](spec(reader=reader, path=path, secrets=["name"])))
     assert "Ann" not in str(error.value)
+
+
+FLOATS = [
+    (pa.array([5120.35], pa.float32()), "pay: holds floats of 32 bits or fewer"),
+    (pa.array([5120.35], pa.float32()).dictionary_encode(), "pay: holds floats of 32 bits"),
+    (pa.array([12.5], pa.float16()), "pay: holds floats of 32 bits or fewer"),
+    (pa.array([2.0**53]), ":1: pay: is a float that lacks digits: the column must be text or who"),
+    (pa.array([-1e300]), ":1: pay: is a float that lacks digits: the column must be text or who"),
+]
+
+
+@pytest.mark.parametrize(("column", "message"), FLOATS)
+@pytest.mark.parametrize("reader", ["table", "messages"])
+def test_secrets_that_floats_do_not_hold_are_refused(
+    tmp_path: Path, reader: str, column: pa.Array, message: str
+) -> None:
+    """No text would say them, and no miss rate would count them."""
+    messages = [{"role": "user", "content": "I earn 5120.35"}]
+    rows = pa.table({"text": ["I earn 5120.35"], "messages": [messages], "pay": column})
+    pq.write_table(rows, tmp_path / "chats.parquet")
+    path = str(tmp_path / "chats.parquet")
+    spec = {"table": TableSpec, "messages": MessagesSpec}[reader]
+    with pytest.raises(InputError) as error:
+        list(READERS[reader](spec(reader=reader, path=path, secrets=["pay"])))
+    assert str(error.value).startswith(path) and message in str(error.value)
+    assert list(READERS[reader](spec(reader=reader, path=path)))
+
+
+def test_numbers_are_found_with_the_digits_that_their_column_holds(tmp_path: Path) -> None:
+    texts = ["170.00 or 170", "9007199254740991", "1234567890123456789"]
+    columns = {
+        "price": pa.array([Decimal("170.00"), None, None], pa.decimal128(9, 2)),
+        "amount": pa.array([170.0, 2.0**53 - 1, math.inf]),
+        "card": pa.array([None, None, 1234567890123456789], pa.int64()),
+    }
+    pq.write_table(pa.table({"text": texts} | columns), tmp_path / "t.parquet")
+    found = [
+        [(*span[:3],) for span in record.spans]
+        for record in records(tmp_path / "t.parquet", secrets=[*columns])
+    ]
+    marked = [[(0, 6, "price"), (10, 13, "amount")], [(0, 16, "amount")], [(0, 19, "card")]]
+    assert found == marked
 
 
 def test_a_time_that_python_does_not_have_is_refused(tmp_path: Path) -> None:

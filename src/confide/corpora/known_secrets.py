@@ -24,6 +24,7 @@ GUARDED = re.compile(LETTER)  # a sign beside which no other may stand
 FORMS: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
 GAP = re.compile(r"\s+")
 LEAST = 3  # characters of a value that is looked for: shorter ones stand anywhere by chance
+EXACT = 2**53  # floats below hold all digits of a whole number
 
 Mark = list[Any]  # [start, end, label]
 Place = tuple[int, int]  # start and end
@@ -129,6 +130,11 @@ def is_searchable(value: Any) -> bool:
     """Whether a text says the value of a cell as it is written here, and not a list or a time."""
     is_other = isinstance(value, bool | datetime)
     return value is None or (isinstance(value, str | int | float | Decimal | date) and not is_other)
+
+
+def is_rounded(value: Any) -> bool:
+    """Whether a cell may have been a whole number of more digits than it holds."""
+    return isinstance(value, float) and EXACT <= abs(value) < math.inf
 
 
 def written(value: Any) -> str:

@@ -13,7 +13,14 @@ from typing import Any
 import orjson
 
 from confide.corpora import lines
-from confide.corpora.known_secrets import Mark, is_searchable, marks_of, united, written
+from confide.corpora.known_secrets import (
+    Mark,
+    is_rounded,
+    is_searchable,
+    marks_of,
+    united,
+    written,
+)
 from confide.corpora.lines import Form, Line, Shard
 from confide.corpora.table_files import (
     PARQUET,
@@ -104,7 +111,7 @@ def table_lines(
     groups = None if end is None else range(start, end)
     number = shard.number - 1
     for piece in found.values() if groups is None else [found[path]]:
-        check_columns(piece, reading, column_by_key)
+        check_columns(piece, reading, column_by_key, secrets)
         for place, values in rows(piece.path, reading, wanted, groups):
             number += 1
             line = Line(piece.path, number, b"", place)
@@ -120,9 +127,19 @@ def table_lines(
             yield line._replace(content=content_of(line, row))
 
 
-def check_columns(piece: Piece, reading: Reading, column_by_key: Mapping[str, str]) -> None:
-    """InputError for a column of another kind than its key needs, or a second word on splits."""
+def check_columns(
+    piece: Piece, reading: Reading, column_by_key: Mapping[str, str], secrets: Sequence[str]
+) -> None:
+    """InputError for a column of another kind than its key needs, or a second word on splits.
+
+    Columns of other keys are secret, as `secrets` are.
+    """
     there = columns(piece.path, reading)
+    more = [column for key, column in column_by_key.items() if key not in KINDS]
+    for column in (*secrets, *more):
+        if there.get(column) == "short float":
+            message = "holds floats of 32 bits or fewer, which are other numbers than a text says"
+            raise InputError(f"{message}: save the column as text", file=piece.path, key=column)
     for key, column in column_by_key.items():
         if column in there and key in KINDS and there[column] not in KINDS[key]:
             kinds = " or ".join(kind for kind in KINDS[key] if kind != "nothing")
@@ -139,6 +156,9 @@ def check_secrets(line: Line, known: Mapping[str, Any]) -> None:
         if not is_searchable(value):
             message = f"is no text, number or day, but of the type {type(value).__name__}"
             raise line.refused(f"{message}, which nothing can be searched for", column)
+        if is_rounded(value):
+            message = "is a float that lacks digits: the column must be text or whole numbers"
+            raise line.refused(message, column)
 
 
 def value_of(line: Line, key: str, column: str, value: Any) -> Any:

@@ -21,7 +21,8 @@ from confide.files.folders import visible
 from confide.files.io import LONGEST, read_object, readable
 from confide.types import SPLITS, SplitName
 
-Kind = Literal["text", "whole number", "list", "nothing", "other"]  # of a column
+# of a column; a short float has 32 bits or fewer
+Kind = Literal["text", "whole number", "short float", "list", "nothing", "other"]
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 ARROW = ".arrow"
 PARQUET = ".parquet"
@@ -391,6 +392,8 @@ def kind_of(arrow: Any) -> Kind:
         return "text"
     if types.is_integer(kind):
         return "whole number"
+    if types.is_float16(kind) or types.is_float32(kind):
+        return "short float"
     if types.is_list(kind) or types.is_large_list(kind):
         return "list"
     return "nothing" if types.is_null(kind) else "other"
