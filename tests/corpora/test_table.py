@@ -25,9 +25,10 @@ from confide.advisor.inputs import is_table
 from confide.corpora import READERS, table, table_files
 from confide.corpora.known_secrets import folded, marks_of, united
 from confide.errors import InputError
-from confide.files import shards
+from confide.files import arrays, shards
 from confide.specs import CorpusSpec, LinesSpec, MessagesSpec, SplitSpec, TableSpec
-from confide.stages.split import split
+from confide.stages.split import Cutting, split
+from confide.text import turns
 from confide.text.scripts import LETTER
 from confide.types import Record
 
@@ -158,6 +159,21 @@ def test_shards_of_parquet_are_divided_and_give_the_same_points(
     assert [line.number for part in parts for line in form.rows(part)] == [*range(1, len(ROWS) + 1)]
     assert len(parts) >= 4 and (size > 1 or len(parts) > 8)
     assert points(corpus, tmp_path, threads) == by_lines(tmp_path, ROWS)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_row_group_of_any_size_is_cut_in_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    """Of repeated text Parquet holds next to nothing, and each short line has the whole name."""
+    rows = [{"text": "a\n" * 500, "doc": f"{number:03}" + "n" * 190} for number in range(21)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
+    expected = by_lines(tmp_path, rows)
+    monkeypatch.setattr(arrays, "MOST", len(expected) // 5)
+    monkeypatch.setattr(turns, "RUN", 2000)
+    monkeypatch.setattr(Cutting, "alone", lambda *_: pytest.fail("a document is cut alone"))
+    corpus = TableSpec(reader="table", path=str(tmp_path / "t.parquet"), doc="doc")
+    assert points(corpus, tmp_path, threads) == expected
 
 
 def test_the_row_of_a_later_group_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,12 @@ import pyarrow.compute as pc
 
 # Bytes that a process keeps, once they are free again, for what it makes next.
 KEPT = 32 << 20
+MOST = np.iinfo(np.int32).max  # bytes of a column, whose edges have 32 bits
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
+
+
+class Unlike(Exception):
+    """Lines that columns cannot hold: in another form than ours, or too long together."""
 
 
 @cache
@@ -58,14 +63,14 @@ def encoded(values: Sequence[str]) -> tuple[bytes, np.ndarray]:
 
 def binaries(values: Sequence[bytes]) -> pa.BinaryArray:
     """Bytes as a column."""
-    edges = np.zeros(len(values) + 1, np.int32)
-    np.cumsum(np.fromiter(map(len, values), np.int32, len(values)), out=edges[1:])
+    edges = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=edges[1:])
     return binaries_between(b"".join(values), edges)
 
 
 def binaries_between(content: bytes | np.ndarray, edges: np.ndarray) -> pa.BinaryArray:
     """Bytes that stand one after the other, between edges (N + 1,)."""
-    buffers = [None, pa.py_buffer(edges.astype(np.int32)), pa.py_buffer(content)]
+    buffers = [None, _buffer(edges), pa.py_buffer(content)]
     return pa.Array.from_buffers(pa.binary(), len(edges) - 1, buffers)
 
 
@@ -91,18 +96,34 @@ def _offsets(values: pa.StringArray | pa.BinaryArray) -> np.ndarray:
 
 def between(content: bytes, edges: np.ndarray) -> pa.StringArray:
     """Texts that stand in UTF-8 one after the other, between edges (N + 1,)."""
-    offsets = pa.py_buffer(edges.astype(np.int32))
-    return pa.StringArray.from_buffers(len(edges) - 1, offsets, pa.py_buffer(content))
+    return pa.StringArray.from_buffers(len(edges) - 1, _buffer(edges), pa.py_buffer(content))
+
+
+def _buffer(edges: np.ndarray) -> pa.Buffer:
+    """Edges as Arrow has them, none before the last; Unlike for one beyond MOST."""
+    _check_size(int(edges[-1]))
+    return pa.py_buffer(np.ascontiguousarray(edges, np.int32))
+
+
+def _check_size(size: int) -> None:
+    """Unlike for more bytes, or values, than a column can have."""
+    if size > MOST:
+        raise Unlike(f"{size:,} bytes or values are too many for a column")
 
 
 def slices(raw: bytes, start: np.ndarray, end: np.ndarray) -> pa.StringArray:
     """Texts that stand in UTF-8 from some bytes to others, none before the end of the last."""
-    edges = np.empty(2 * len(start) + 1, np.int32)
+    edges = np.empty(2 * len(start) + 1, np.int64)
     edges[:-1:2] = start
     edges[1::2] = end
     edges[-1] = end[-1] if len(end) else 0
-    alternate = pa.StringArray.from_buffers(2 * len(start), pa.py_buffer(edges), pa.py_buffer(raw))
-    return alternate.take(integers(np.arange(0, 2 * len(start), 2)))
+    return between(raw, edges).take(integers(np.arange(0, 2 * len(start), 2)))
+
+
+def taken(values: pa.StringArray, places: np.ndarray) -> pa.StringArray:
+    """The texts at some places, each as often as it is asked for."""
+    _check_size(int(np.diff(_offsets(values)).astype(np.int64)[places].sum()))
+    return values.take(integers(places))
 
 
 def runs(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -155,8 +176,8 @@ def text(value: str) -> pa.StringScalar:
 def lists(edges: np.ndarray, values: pa.StringArray) -> pa.ListArray:
     """Lists of consecutive texts, between edges (N + 1,)."""
     kind = pa.list_(pa.string())
-    offsets = pa.py_buffer(np.ascontiguousarray(edges, np.int32))
-    return pa.ListArray.from_buffers(kind, len(edges) - 1, [None, offsets], children=[values])
+    buffers = [None, _buffer(edges)]
+    return pa.ListArray.from_buffers(kind, len(edges) - 1, buffers, children=[values])
 
 
 def joined(*parts: str | pa.Array) -> tuple[bytes, np.ndarray]:
@@ -165,7 +186,10 @@ def joined(*parts: str | pa.Array) -> tuple[bytes, np.ndarray]:
     Also the bytes (N + 1,) between which each stands.
     """
     columns = [text(part) if isinstance(part, str) else part for part in parts]
-    whole = pc.binary_join_element_wise(*columns, text(""))
+    try:
+        whole = pc.binary_join_element_wise(*columns, text(""))
+    except pa.ArrowCapacityError as error:
+        raise Unlike(str(error)) from None
     edges = np.frombuffer(whole.buffers()[1], np.int32)[: len(whole) + 1]
     content = whole.buffers()[2] if len(whole) else pa.py_buffer(b"")
     return memoryview(content)[: edges[-1]].tobytes(), edges

@@ -39,6 +39,7 @@ SCORE = b",1.0]"  # how a span ends that is certain
 ONE = np.uint64(1)
 BYTES = np.uint64(0x0101010101010101)  # the lowest bit in each byte of a word
 HIGHEST = np.uint64(0x8080808080808080)  # the highest one
+Unlike = arrays.Unlike
 
 
 def _escaped() -> np.ndarray:
@@ -50,10 +51,6 @@ def _escaped() -> np.ndarray:
 
 
 ESCAPED = _escaped()
-
-
-class Unlike(Exception):
-    """Lines that are not in the form in which we write them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ import numpy as np
 from confide.corpora import FORMS, READERS, lines
 from confide.corpora.lines import AUTOMATIC
 from confide.errors import InputError
+from confide.files import arrays
 from confide.files.io import dump_lines, write_pieces
 from confide.files.rows import point_of
 from confide.files.shards import no_collection, scatter
@@ -244,18 +245,30 @@ class Cutting:
         """Documents whose points are lines: those that can be are cut at once, others alone."""
         names = Counter(self.there.names)
         once = np.array([names[name] == 1 for name in self.there.names], bool)
-        together = turns_of.plain(self.there) & once & ~self.returning
-        cut_ = turns_of.cut(self.there, together)
-        for split, count in zip(self.there.splits, cut_.counts, strict=True):
+        fit = once & ~self.returning
+        first = 0
+        for run in self.there.runs(turns_of.RUN):
+            last = first + len(run)
+            yield from self.together(first, run, turns_of.plain(run) & fit[first:last])
+            first = last
+
+    def together(self, first: int, run: Documents, chosen: np.ndarray) -> Pieces:
+        """Documents from one on, of which the chosen ones are cut at once."""
+        try:
+            cut_ = turns_of.cut(run, chosen)
+        except arrays.Unlike:
+            yield from map(self.alone, range(first, first + len(run)))
+            return
+        for split, count in zip(run.splits, cut_.counts, strict=True):
             self.seen[split] += count
-        if together.all():
+        if chosen.all():
             yield cut_.content
             return
         content = memoryview(cut_.content)
         edge = 0
-        for number in np.flatnonzero(~together).tolist():
+        for number in np.flatnonzero(~chosen).tolist():
             yield content[edge : cut_.edges[number]]
-            yield self.alone(number)
+            yield self.alone(first + number)
             edge = cut_.edges[number]
         yield content[edge:]
 

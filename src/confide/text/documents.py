@@ -4,9 +4,9 @@ Shapes: D documents, S spans.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,18 @@ class Documents:
     def records(self) -> Iterator[Record]:
         """All of them."""
         return map(self.record, range(len(self)))
+
+    def runs(self, size: int) -> Iterator["Documents"]:
+        """All of them in order, a run at a time: texts that begin within so many characters."""
+        sizes = np.fromiter(map(len, self.texts), np.int64, len(self)) + 1
+        number = (np.cumsum(sizes) - sizes) // size
+        firsts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
+        if len(firsts) <= 1:  # what is known of their spans stays known
+            yield self
+            return
+        columns = [getattr(self, each.name) for each in fields(self)]
+        for first, last in pairwise([*firsts, len(self)]):
+            yield Documents(*(column[first:last] for column in columns))
 
     @cached_property
     def gold(self) -> Gold:

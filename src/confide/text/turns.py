@@ -24,9 +24,10 @@ Value = TypeVar("Value", bound=Hashable)
 NEWLINE = ord("\n")
 SPACE = ord(" ")
 END = "}\n"  # of a point
-# Characters of a document, and of the names that stand in each of its points: what is written of a
-# shard at once has to be less than two gigabytes.
+# Characters of a document, of a run of them, and of the names that stand in each of their points:
+# what is written of a run at once has to be less than two gigabytes.
 LONGEST_TEXT = 1 << 20
+RUN = 1 << 20
 LONGEST_NAMES = 200
 # A table for `bytes.translate`: 1 for what is escaped in JSON, or is beyond ASCII.
 ODD = bytes(
@@ -77,7 +78,10 @@ def _partly_masked(documents: Documents) -> np.ndarray:
 
 
 def cut(documents: Documents, chosen: np.ndarray) -> Written:
-    """Points of chosen documents (D,), which are `plain`; the others have no lines here."""
+    """Points of chosen documents (D,), which are `plain`; the others have no lines here.
+
+    arrays.Unlike where these take more than a column holds.
+    """
     texts = [
         text if there else "" for text, there in zip(documents.texts, chosen.tolist(), strict=True)
     ]
@@ -91,11 +95,11 @@ def cut(documents: Documents, chosen: np.ndarray) -> Written:
     gold, has_gold = _gold(documents, chosen, begins, start, end)
     places, tails = _behind_texts(documents)
     content, edges = arrays.joined(
-        _heads(documents).take(arrays.integers(document)),
+        arrays.taken(_heads(documents), document),
         arrays.digits(number),
         '","text":"',
         arrays.slices(raw, start, end),
-        tails.take(arrays.integers(2 * places[document] + has_gold)),
+        arrays.taken(tails, 2 * places[document] + has_gold),
         gold,
     )
     lines = np.append(0, np.cumsum(counts))
@@ -183,11 +187,11 @@ def _gold(
     is_first = np.diff(line, prepend=-1) > 0
     is_last = np.diff(line, append=len(start)) > 0
     written, edges = arrays.joined(
-        arrays.texts([",[", ',"gold":[[']).take(arrays.integers(is_first)),
+        arrays.taken(arrays.texts([",[", ',"gold":[[']), is_first.astype(np.int64)),
         arrays.digits(np.maximum(first[span], start[line]) - start[line]),
         ",",
         arrays.digits(np.minimum(last[span], end[line]) - start[line]),
-        arrays.texts(labels).take(arrays.integers(2 * number + is_last)),
+        arrays.taken(arrays.texts(labels), 2 * number + is_last),
     )
     spans_of_line = np.bincount(line, minlength=len(start))
     lines = np.append(0, np.cumsum(spans_of_line))
