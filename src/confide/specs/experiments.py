@@ -213,8 +213,8 @@ class DatasetSpec(Spec):
     # protected is the whole point in any case
     learn: Learn = "all"
     # jobs in which it is deduplicated, redacted and tokenized, on as many nodes: the same files. Of
-    # a text of less than 4 MB for each of them, some have nothing to do
-    shares: Natural = 1
+    # a text of less than 4 MB for each of them, some have nothing to do; each opens as many files
+    shares: Annotated[int, Field(ge=1, le=500)] = 1
 
     @property
     def values_of(self) -> str | None:
