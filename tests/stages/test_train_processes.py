@@ -114,7 +114,8 @@ def test_jobs_leave_the_files_of_one_process(
         assert one["step"] == two["step"] and one["loss"] == (
             one["loss"] and pytest.approx(two["loss"], rel=1e-3)
         )
-    assert sorted(path.name for path in (done / f"whole-{method}/checkpoint").iterdir()) == ["lock"]
+    left = sorted(path.name for path in (done / f"whole-{method}/checkpoint").iterdir())
+    assert left == ["finished.json", "lock"]
 
 
 @pytest.mark.parametrize("name", [*ASKED, "dropout"])
