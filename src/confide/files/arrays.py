@@ -113,11 +113,14 @@ def _check_size(size: int) -> None:
 
 def slices(raw: bytes, start: np.ndarray, end: np.ndarray) -> pa.StringArray:
     """Texts that stand in UTF-8 from some bytes to others, none before the end of the last."""
-    edges = np.empty(2 * len(start) + 1, np.int64)
+    last = int(end[-1]) if len(end) else 0
+    _check_size(last)
+    edges = np.empty(2 * len(start) + 1, np.int32)
     edges[:-1:2] = start
     edges[1::2] = end
-    edges[-1] = end[-1] if len(end) else 0
-    return between(raw, edges).take(integers(np.arange(0, 2 * len(start), 2)))
+    edges[-1] = last
+    alternate = pa.StringArray.from_buffers(2 * len(start), pa.py_buffer(edges), pa.py_buffer(raw))
+    return alternate.take(integers(np.arange(0, 2 * len(start), 2)))
 
 
 def taken(values: pa.StringArray, places: np.ndarray) -> pa.StringArray:
