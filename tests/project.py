@@ -82,8 +82,8 @@ class Project:
         path.write_text(text.replace(old, new, 1))
 
     def cut_small(self) -> None:
-        """Cut its little text into about nine shards: each of three shares has some."""
-        self.edit("src/confide/files/shards.py", "SIZE = 4 << 20", "SIZE = 16 << 10")
+        """Cut its little text into about eleven shards: each of three shares has some."""
+        self.edit("src/confide/files/shards.py", "SIZE = 4 << 20", "SIZE = 12 << 10")
 
     def share(self, dataset: str, jobs: int) -> None:
         """Let so many jobs deduplicate, redact and tokenize a dataset of the tiny parameters."""
