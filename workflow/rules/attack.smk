@@ -102,10 +102,7 @@ if SHADOW_SHARES > 1:
         """At most as many shares as there are groups of shadow models that are trained together."""
         count = min(SHADOW_SHARES, len(PARAMS.shadows[wildcards.shadows].groups))
         folder = f"data/work/{wildcards.dataset}/shadows-{wildcards.shadows}"
-        return [
-            f"{folder}/{number + 1}-of-{count}.safetensors"
-            for number in range(count)
-        ]
+        return [f"{folder}/{share}.safetensors" for share in names_of_shares(count)]
 
     use rule shadows as shadows_share with:
         output:
@@ -155,8 +152,8 @@ def count_files(wildcards):
         PARAMS, RUNS[wildcards.run], wildcards.attack, CANDIDATE_SHARES
     )
     folder = f"models/{wildcards.run}/{wildcards.attack}"
-    numbers = range(1, count + 1) if count > 1 else []
-    return [f"{folder}/{number}-of-{count}.json" for number in numbers]
+    shares = names_of_shares(count) if count > 1 else []
+    return [f"{folder}/{share}.json" for share in shares]
 
 
 # One share of the numbers that canaries are ranked among.

@@ -30,6 +30,7 @@ from confide.config.params import FILE, load_layers
 from confide.errors import InputError
 from confide.files import packages, permissions
 from confide.files.io import check_space
+from confide.files.shards import names_of_shares
 from confide.output import escaping
 from confide.provenance import snakemake_internals
 from confide.provenance.artefacts import corpus_state, digest_of

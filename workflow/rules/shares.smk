@@ -25,8 +25,7 @@ def of_all_shares(pattern):
     """Input function: the files of all shares of a dataset."""
 
     def files(wildcards):
-        count = DATASETS[wildcards.dataset].shares
-        shares = [f"{number}-of-{count}" for number in range(1, count + 1)]
+        shares = names_of_shares(DATASETS[wildcards.dataset].shares)
         return expand(pattern, **(dict(wildcards.items()) | {"share": shares}))
 
     return files

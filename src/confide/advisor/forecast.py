@@ -39,6 +39,7 @@ from confide.corpora.table import reading_of
 from confide.corpora.table_files import Reading
 from confide.data.partition_files import load_partition
 from confide.errors import InputError
+from confide.files.shards import numbers_of_share
 from confide.runtime.workflow_log import WorkflowJob
 from confide.specs import CorpusSpec, LinesSpec, MessagesSpec, Params, SplitSpec, TableSpec
 from confide.stages.evaluate import TRAINED
@@ -236,7 +237,8 @@ class Forecast:
 
 def shares_of(job: WorkflowJob) -> int:
     """How many jobs share the text that a job reads one share of."""
-    return int(job.wildcards.get("share", "1-of-1").rpartition("-")[2])
+    _, count = numbers_of_share(job.wildcards.get("share", "1-of-1"))
+    return count
 
 
 def amounts_of(text: Text) -> dict[str, float]:

@@ -17,8 +17,7 @@ from tqdm import tqdm
 
 from confide.certify.texts import header, quotas
 from confide.errors import Failure, InputError
-from confide.files.io import read_bytes, readable
-from confide.files.locks import writable
+from confide.files.io import read_bytes, readable, writable
 from confide.files.shards import numbers_of_share
 from confide.models.generation import Generation, ending, generate, uniforms
 from confide.models.language_model import LanguageModel

@@ -30,7 +30,7 @@ from confide.commands.verify import (
 from confide.data.redacted_texts import RedactedTexts
 from confide.dp.ledger import Ledger
 from confide.errors import Failure, InputError
-from confide.files.io import read_file, sha256, write_json, write_jsonl, write_text
+from confide.files.io import read_file, sha256, writable, write_json, write_jsonl, write_text
 from confide.models.export import base_name, export, export_adapter, exportable
 from confide.output.escaping import say
 from confide.report.pages.card import card
@@ -121,13 +121,12 @@ def release(
         raise Failure(*against)
     folder = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:
-        folder.mkdir(parents=True)
-        assemble(certified, files, folder, adapter=adapter, audits=checks.gate, against=against)
-        if redacted is not None:
-            write_texts(folder, redacted)
-        folder.rename(output)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=output) from error
+        with writable(output):
+            folder.mkdir(parents=True)
+            assemble(certified, files, folder, adapter=adapter, audits=checks.gate, against=against)
+            if redacted is not None:
+                write_texts(folder, redacted)
+            folder.rename(output)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     for reason in against:

@@ -68,7 +68,7 @@ class Buckets:
 
     def wholes(self) -> list[Part]:
         """Each bucket."""
-        return [Part(file.file.fileno(), 0, file.size) for file in self.files]
+        return [Part(file.fileno(), 0, file.size) for file in self.files]
 
     def each(self, function: Callable[[np.ndarray], Result], threads: int) -> Iterator[Result]:
         """What a function makes of records, those of a digest together, a part of them at a time.
@@ -104,7 +104,7 @@ class Buckets:
         for block in blocks(bucket, self.dtype):
             for number, group in enumerate(grouped(np.frombuffer(block, self.dtype), 1, count)):
                 places[number] = self.divided.put(group.tobytes(), places[number])
-        return [Part(self.divided.file.fileno(), *edge) for edge in pairwise(edges)]
+        return [Part(self.divided.fileno(), *edge) for edge in pairwise(edges)]
 
 
 def blocks(part: Part, dtype: np.dtype) -> Iterator[bytes]:

@@ -133,6 +133,15 @@ def readable(path: str | Path) -> Iterator[None]:
         raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
 
 
+@contextmanager
+def writable(path: str | Path) -> Iterator[None]:
+    """InputError where a file cannot be written meanwhile."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
+
+
 def refuse_pipe(path: Path) -> None:
     """InputError where a path is a pipe: a corpus is read more than once."""
     if path.is_fifo():

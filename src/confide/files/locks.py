@@ -1,4 +1,4 @@
-"""Files that one job has at a time, and writes to whose errors name the file."""
+"""Files that one job has at a time."""
 
 import fcntl
 import os
@@ -7,17 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from confide.errors import InputError
+from confide.files.io import writable
 from confide.output.escaping import warn
-
-
-@contextmanager
-def writable(file: Path) -> Iterator[None]:
-    """InputError where a file cannot be written meanwhile."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=file) from error
 
 
 def lock(opened: IO[Any], shown: Path) -> bool:

@@ -82,6 +82,11 @@ def numbers_of_share(share: str) -> tuple[int, int]:
     return int(numbers[1]), int(numbers[2])
 
 
+def names_of_shares(count: int) -> list[str]:
+    """All shares of so many, in their order: 1-of-2, 2-of-2."""
+    return [f"{number}-of-{count}" for number in range(1, count + 1)]
+
+
 def scatter(
     make: Callable[[], Callable[[Item], Result]], items: Iterable[Item], threads: int
 ) -> Iterator[Result]:

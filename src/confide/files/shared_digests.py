@@ -20,6 +20,7 @@ from msgspec.json import decode, encode
 from confide.errors import InputError
 from confide.files.buckets import KEYED, Buckets, Offsets, blocks
 from confide.files.io import readable, write_pieces
+from confide.files.shards import names_of_shares
 
 OFFSET = np.dtype(np.int64)
 Kind = Literal["digests", "repeats"]
@@ -90,21 +91,22 @@ def write(
     wholes = [] if buckets is None else buckets.wholes()
     ends = np.cumsum([whole.end // KEYED.itemsize for whole in wholes], dtype=int).tolist()
     kind: Kind = "repeats" if buckets is None else "digests"
+    runs = offsets.runs()
+    ends_of_runs = np.cumsum([len(run) for run in runs], dtype=int).tolist()
     sums = [sum_of(blocks(whole, KEYED)) for whole in wholes]
-    sums += [sum_of([run.tobytes()]) for run in offsets.runs()]
+    sums += [sum_of([run.tobytes()]) for run in runs]
     head = Head(
         kind=kind,
         share=share,
         points=points,
         key=key,
         buckets=ends,
-        runs=offsets.edges[1:] if offsets.edges[-1] else [],
+        runs=ends_of_runs,
         sums=sums,
     )
     line = encode(head) + b"\n"
     records = (block for whole in wholes for block in blocks(whole, KEYED))
-    runs = (run.tobytes() for run in offsets.runs())
-    write_pieces(path, chain([line], records, runs))
+    write_pieces(path, chain([line], records, (run.tobytes() for run in runs)))
 
 
 def read(path: Path, *, kind: Kind, share: str, points: str) -> Part:
@@ -152,8 +154,8 @@ def together(paths: list[Path], *, kind: Kind, points: str) -> list[Part]:
     not made with one key.
     """
     parts = [
-        read(path, kind=kind, share=f"{number}-of-{len(paths)}", points=points)
-        for number, path in enumerate(paths, 1)
+        read(path, kind=kind, share=share, points=points)
+        for path, share in zip(paths, names_of_shares(len(paths)), strict=True)
     ]
     for part in parts:
         check_key(part, parts[0])

@@ -37,6 +37,10 @@ class Unnamed:
             reason = error.strerror or error
             raise InputError(f"cannot hold temporary files: {reason}", file=self.folder) from error
 
+    def fileno(self) -> int:
+        """Its descriptor."""
+        return self.file.fileno()
+
     def append(self, data: bytes | np.ndarray) -> None:
         """Write all bytes of some data behind what was appended before."""
         with self._held():
@@ -47,7 +51,7 @@ class Unnamed:
         left = memoryview(data)
         with self._held():
             while left:
-                count = os.pwrite(self.file.fileno(), left, place)
+                count = os.pwrite(self.fileno(), left, place)
                 left = left[count:]
                 place += count
         return place

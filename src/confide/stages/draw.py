@@ -9,7 +9,8 @@ from pathlib import Path
 from confide import models
 from confide.certify.drawing import Begun, begun_beside, draw_ahead, has_key, key_of
 from confide.certify.texts import certificate_of_files
-from confide.files.locks import exclusive, writable
+from confide.files.io import writable
+from confide.files.locks import exclusive
 from confide.runtime.devices import device_of
 from confide.runtime.memory import keep_pages
 from confide.specs import SyntheticSpec

@@ -9,6 +9,7 @@ from pathlib import Path
 from confide.data.gathering import Share, share_of, write_gathered
 from confide.data.partition_files import SHARE
 from confide.errors import InputError
+from confide.files.shards import names_of_shares
 
 
 def gather(
@@ -39,9 +40,8 @@ def gather(
 def check_all(shares: Sequence[Share]) -> None:
     """InputError unless they are all shares that there are, in their order, of one whole."""
     _, _, of_first = shares[0].known_by.partition(" ")
-    for number, share in enumerate(shares, 1):
+    for share, expected in zip(shares, names_of_shares(len(shares)), strict=True):
         place, _, made_of = share.known_by.partition(" ")
-        expected = f"{number}-of-{len(shares)}"
         file = share.original.path
         if place != expected:
             message = f"expected the share {expected}"

@@ -169,7 +169,7 @@ class Which:
 
     def of(self, bits: range, count: int) -> np.ndarray:
         """(count,) bool."""
-        read = np.frombuffer(os.pread(self._file.file.fileno(), len(bits), bits.start), np.uint8)
+        read = np.frombuffer(os.pread(self._file.fileno(), len(bits), bits.start), np.uint8)
         return np.unpackbits(read, count=count).astype(bool)
 
 

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from confide.errors import InputError
-from confide.files.io import read_json, sha256, write_json
-from confide.files.locks import lock, writable
+from confide.files.io import read_json, sha256, writable, write_json
+from confide.files.locks import lock
 from confide.train import sealed
 
 NAME = "state.safetensors"

@@ -18,6 +18,7 @@ from confide.attacks.exposure.ranking import Census, Ranks, Sizes, count
 from confide.errors import InputError
 from confide.files.io import read_file
 from confide.files.jsons import JsonObject
+from confide.files.shards import names_of_shares
 from confide.specs.files import CountsFile
 
 
@@ -60,9 +61,8 @@ def joined(
     for tree in space.blocks():
         census.add(tree)
     finite = True
-    for number, path in enumerate(files, 1):
+    for path, share in zip(files, names_of_shares(len(files)), strict=True):
         found = read_file(path, CountsFile)
-        share = f"{number}-of-{len(files)}"
         if found["share"] != share:
             raise InputError(f"expected {share}", file=path, key="share", value=found["share"])
         if found["weights"] != weights:
