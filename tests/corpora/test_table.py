@@ -244,6 +244,23 @@ def test_a_folder_with_some_of_several_files_is_refused(
         records(apart)
 
 
+@pytest.mark.parametrize(
+    ("left", "message"),
+    [
+        ("train-1-of-2.parquet", r"holds files train-\*-of-2 and train-\*-of-3: give a folder of"),
+        ("train-1-of-3-b.parquet", r"holds number 1 of files train-\*-of-3 twice: give a folder"),
+    ],
+)
+def test_what_an_older_save_left_is_refused(tmp_path: Path, left: str, message: str) -> None:
+    parts = [f"train-{number}-of-3-a.parquet" for number in range(3)]
+    folder = of_texts(tmp_path / "folder", *parts)
+    assert len(records(folder)) == 3
+    of_texts(folder, left)
+    with pytest.raises(InputError, match=message) as error:
+        records(folder)
+    assert str(error.value).startswith(f"{folder}: path: ")
+
+
 def test_the_file_that_lacks_is_named_whatever_a_name_counts(tmp_path: Path) -> None:
     folder = of_texts(tmp_path / "few", f"part-7-of-{10**30}.parquet")
     with pytest.raises(InputError, match=rf"files part-\*-of-{10**30}, such as number 0; one file"):

@@ -1,5 +1,7 @@
 """Files that one job has at a time."""
 
+import errno
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -50,5 +52,17 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     with (
         pytest.raises(InputError, match="begun: cannot be written: "),
         exclusive(tmp_path / "a" / "begun"),
+    ):
+        pass
+
+
+def test_a_file_system_without_locks_is_one_line(tmp_path, monkeypatch):
+    def flock(opened, operation):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(locks.fcntl, "flock", flock)
+    with (
+        pytest.raises(InputError, match="begun: cannot be locked: No locks available; expected a "),
+        exclusive(tmp_path / "begun"),
     ):
         pass

@@ -8,7 +8,7 @@ shown where they look like names: a file without a header begins with text.
 import csv
 import difflib
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -135,26 +135,40 @@ def tables_below(folder: Path) -> Iterator[Path]:
 
 
 def _check_whole(files: Sequence[Path]) -> None:
-    """InputError where files are missing beside train-00001-of-00003.parquet.
+    """InputError where files are missing beside train-00001-of-00003.parquet, or are of two saves.
 
-    They are numbered from 0 or from 1 on.
+    They are numbered from 0 or from 1 on. What an older save left beside a newer one would be read
+    as well: of other files in all, or of the same number with another tail.
     """
-    numbers: dict[tuple[Path, str, str], set[int]] = defaultdict(set)
+    numbers: dict[tuple[Path, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for path in files:
         if match := OF_SEVERAL.fullmatch(path.name):
-            numbers[path.parent, match[1], match[3]].add(int(match[2]))
-    for (folder, name, last), there in numbers.items():
-        count = int(last)
-        first = int(count in there)
-        wanted = range(first, first + count)
-        missing = count - sum(number in wanted for number in there)
-        if missing:
-            lowest = next(number for number in wanted if number not in there)
-            message = (
-                f"lacks {missing} of {count} files {name}*-of-{last}, such as number {lowest}; one "
-                "file alone is read by its own name"
-            )
+            numbers[path.parent, match[1]][match[3]].append(int(match[2]))
+    for (folder, name), saves in numbers.items():
+        if len(saves) > 1:
+            one, other = sorted(saves)[:2]
+            message = f"holds files {name}*-of-{one} and {name}*-of-{other}: give a folder of one"
             raise InputError(message, file=folder, key="path")
+        for last, there in saves.items():
+            _check_numbers(folder, f"{name}*-of-{last}", int(last), there)
+
+
+def _check_numbers(folder: Path, shown: str, count: int, there: Sequence[int]) -> None:
+    """InputError unless files of a save are as many as they say, each there once."""
+    first = int(count in there)
+    wanted = range(first, first + count)
+    twice = [number for number, times in Counter(there).items() if times > 1]
+    if twice:
+        message = f"holds number {min(twice)} of files {shown} twice: give a folder of one save"
+        raise InputError(message, file=folder, key="path")
+    missing = count - sum(number in wanted for number in there)
+    if missing:
+        lowest = next(number for number in wanted if number not in there)
+        message = (
+            f"lacks {missing} of {count} files {shown}, such as number {lowest}; one file alone is "
+            "read by its own name"
+        )
+        raise InputError(message, file=folder, key="path")
 
 
 def _split_of(path: Path) -> SplitName | None:

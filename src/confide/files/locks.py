@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from confide.errors import InputError
 from confide.files.io import writable
 from confide.output.escaping import warn
 
@@ -16,15 +17,25 @@ def lock(opened: IO[Any], shown: Path) -> bool:
 
     shown: what a line calls the place of both jobs
 
-    Returns whether it had to wait.
+    Returns whether it had to wait. InputError where the file system has no locks.
     """
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB, shown)
     except BlockingIOError:
         warn(f"{shown}: another job is at work here; waiting for its end")
-        fcntl.flock(opened, fcntl.LOCK_EX)
+        _flock(opened, fcntl.LOCK_EX, shown)
         return True
     return False
+
+
+def _flock(opened: IO[Any], operation: int, shown: Path) -> None:
+    try:
+        fcntl.flock(opened, operation)
+    except BlockingIOError:
+        raise
+    except OSError as error:  # NFS without its lock daemon, say
+        message = f"cannot be locked: {error.strerror}; expected a file system that has locks"
+        raise InputError(message, file=shown) from error
 
 
 @contextmanager
