@@ -18,9 +18,9 @@ INTRODUCTION = """# Benchmarks
 
 Read this to know what privacy costs in time and memory, before you choose a model or a machine.
 
-Times are medians. Memory is the peak above what the libraries need. `python benchmarks/table.py`
-writes this page from `benchmarks/*.json`, which name versions.
-[benchmarks/README.md](../benchmarks/README.md) has more.
+Of optimizer steps times are medians, and memory is the peak above what the libraries need; of data
+stages times are of single runs, and memory includes libraries. `python benchmarks/table.py` writes
+this page from `benchmarks/*.json`. [benchmarks/README.md](../benchmarks/README.md) has more.
 """
 CASES = {
     "gpt2": "GPT-2, 4 layers of 256, vocabulary 4,096, batch 32, length 128",
@@ -260,7 +260,7 @@ def prices() -> Iterator[str]:
         "",
         f"`python benchmarks/prices.py`, {hardware(found)}. Seconds of one core that a stage takes "
         "to start, and more for each amount, fitted to corpora of 10 and 40 MB; the last column is "
-        "by how much they miss the measurement of these that they fit worst. `confide forecast` "
+        "the largest relative error of this fit. `confide forecast` "
         "reckons with them:",
         "",
     )
@@ -332,7 +332,8 @@ def plan() -> Iterator[str]:
     yield from table(header, rows)
     last = found["plans"][-1]
     stages = ", ".join(
-        f"{name} {begin:.1f} to {end:.1f}" for name, (begin, end) in last["stages"].items()
+        f"{name} {begin:.1f} to {end:.1f}"
+        for name, (begin, end) in sorted(last["stages"].items(), key=lambda stage: stage[1])
     )
     yield from (
         f"Hours of {1000 * last['terabytes']:,.0f} GB, by stage: {stages}. Split, plant, recall "
@@ -346,9 +347,11 @@ def same_files(cases: Iterable[dict[str, Any]]) -> str:
     """In words, whether both versions wrote the same."""
     differ = {name for case in cases for name, row in case["stages"].items() if not row["same"]}
     same = (
-        "Files are the same, but for lines that close shards; of recall and neighbours their counts"
+        "Both write the same files, but for lines that close shards, and the same counts of recall"
     )
-    return f"{same}; not those of {', '.join(sorted(differ))}" if differ else same
+    if differ == {"neighbours"}:
+        return f"{same}; neighbours look at another sample of the secrets"
+    return f"{same}; other ones of {', '.join(sorted(differ))}" if differ else same
 
 
 def versions() -> Iterator[str]:
@@ -359,8 +362,8 @@ def versions() -> Iterator[str]:
     yield from (
         "### Beside release 0.1.0",
         "",
-        f"`python benchmarks/versions.py`, {hardware(found)}. Least processor time of some rounds; "
-        "peak memory, libraries included. "
+        f"`python benchmarks/versions.py --base /tmp/confide-0.1.0/src`, {hardware(found)}. MB/s "
+        "of the least processor time of some rounds. "
         f"{same_files(found['cases'].values())}:",
         "",
     )

@@ -43,7 +43,7 @@ Read this if a run was killed, started twice, or ran out of disk.
 **After a crash:** `snakemake -d FOLDER --unlock` (in a clone's own folder `make unlock`), then the
 same command again. Training goes on from its last checkpoint, to the same
 weights and ε, bit for bit. A file that was cut short or changed is refused by name: delete it, and
-it is made anew, of several shares all of them.
+it is made anew; where several jobs share it, all of them run again.
 
 `python benchmarks/chaos.py` (as root) let 52 faults in an hour hit one study, built 16 times over:
 kills, SIGTERM, stopped jobs, a full disk, too little memory, outputs that came late or in half,
