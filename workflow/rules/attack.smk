@@ -32,12 +32,12 @@ rule certify:
         start_ledgers=lambda w, input: flag("start_ledgers", input.start_ledgers),
         code=CODE["certify"],
     shell:
-        "confide certify --spec {params.spec:q} --ledger {input.ledger} {params.start_ledgers} --recall {input.recall} "
-        "--neighbours {input.neighbours} --model {input.model} --config {input.config} --original {input.original} "
-        "--redacted {input.redacted} --tokenizer {input.tokenizer} --output {output.certificate} --words {output.words} "
+        "confide certify --spec {params.spec:q} --ledger {input.ledger:q} {params.start_ledgers} --recall {input.recall:q} "
+        "--neighbours {input.neighbours:q} --model {input.model:q} --config {input.config:q} --original {input.original:q} "
+        "--redacted {input.redacted:q} --tokenizer {input.tokenizer:q} --output {output.certificate} --words {output.words} "
         "--html {output.html} "
         "> {log} 2>&1; "
-        "cp {input.recall} {output.recall}; cp {input.neighbours} {output.neighbours}"
+        "cp {input.recall:q} {output.recall}; cp {input.neighbours:q} {output.neighbours}"
 
 
 rule evaluate:
@@ -61,8 +61,8 @@ rule evaluate:
         spec=lambda w: show(jobs.evaluation(RUNS[w.run])),
         code=CODE["evaluate"],
     shell:
-        "confide evaluate --spec {params.spec:q} --model {input.model} --original {input.original} "
-        "--redacted {input.redacted} --points {input.points} --output {output} > {log} 2>&1"
+        "confide evaluate --spec {params.spec:q} --model {input.model:q} --original {input.original:q} "
+        "--redacted {input.redacted:q} --points {input.points:q} --output {output} > {log} 2>&1"
 
 
 # Models that an attacker trains at home, on half of the secrets each; they serve every run of the dataset. Adapters are
@@ -78,8 +78,6 @@ rule shadows:
         "logs/shadows/{dataset}-{shadows}.log",
     benchmark:
         "logs/benchmarks/shadows/{dataset}-{shadows}.tsv"
-    wildcard_constraints:
-        shadows="|".join(PARAMS.shadows) or "none",
     threads: shadow_threads  # processes of one thread each: the same numbers for any number of them
     resources:
         mem_mb=growing(4000),
@@ -90,7 +88,7 @@ rule shadows:
         checkpoint=".checkpoints/shadows-{dataset}-{shadows}",
         code=CODE["shadows"],
     shell:
-        "OMP_NUM_THREADS=1 confide shadows --spec {params.spec:q} --points {input.points} --tokenizer {input.tokenizer} "
+        "OMP_NUM_THREADS=1 confide shadows --spec {params.spec:q} --points {input.points:q} --tokenizer {input.tokenizer:q} "
         "{params.share} --processes {threads} --checkpoint {params.checkpoint} --output {output} 2>&1 | tee {log}"
 
 
@@ -124,12 +122,10 @@ if SHADOW_SHARES > 1:
             "logs/gather_shadows/{dataset}-{shadows}.log",
         benchmark:
             "logs/benchmarks/gather_shadows/{dataset}-{shadows}.tsv"
-        wildcard_constraints:
-            shadows="|".join(PARAMS.shadows) or "none",
         params:
             code=CODE["gather_shadows"],
         shell:
-            "confide gather_shadows --shares {input} --output {output} > {log} 2>&1"
+            "confide gather_shadows --shares {input:q} --output {output} > {log} 2>&1"
 
 
 def ledger_file(wildcards):
@@ -171,9 +167,6 @@ rule count_candidates:
         "logs/count_candidates/{run}-{attack}-{share}.log",
     benchmark:
         "logs/benchmarks/count_candidates/{run}-{attack}-{share}.tsv"
-    wildcard_constraints:
-        attack="|".join(PARAMS.attacks) or "none",
-        share=r"\d+-of-\d+",
     threads: 1
     resources:
         mem_mb=growing(4000),
@@ -182,8 +175,8 @@ rule count_candidates:
         spec=lambda w: show(jobs.attack(PARAMS, RUNS[w.run], w.attack)),
         code=CODE["count_candidates"],
     shell:
-        "confide count_candidates --spec {params.spec:q} --model {input.model} --tokenizer {input.tokenizer} "
-        "--points {input.points} --canaries {input.canaries} --share {wildcards.share} --output {output} 2>&1 | tee {log}"
+        "confide count_candidates --spec {params.spec:q} --model {input.model:q} --tokenizer {input.tokenizer:q} "
+        "--points {input.points:q} --canaries {input.canaries:q} --share {wildcards.share} --output {output} 2>&1 | tee {log}"
 
 
 rule attack:
@@ -206,8 +199,6 @@ rule attack:
         "logs/attack/{run}-{attack}.log",
     benchmark:
         "logs/benchmarks/attack/{run}-{attack}.tsv"
-    wildcard_constraints:
-        attack="|".join(PARAMS.attacks) or "none",
     threads: 1
     resources:
         mem_mb=growing(4000),
@@ -221,8 +212,8 @@ rule attack:
         counts=lambda w, input: flag("counts", input.counts),
         code=CODE["attack"],
     shell:
-        "confide attack --spec {params.spec:q} --model {input.model} --tokenizer {input.tokenizer} "
-        "--points {input.points} --canaries {input.canaries} {params.shadows} {params.reference} "
+        "confide attack --spec {params.spec:q} --model {input.model:q} --tokenizer {input.tokenizer:q} "
+        "--points {input.points:q} --canaries {input.canaries:q} {params.shadows} {params.reference} "
         "{params.ledger} {params.marked} {params.counts} --output {output} 2>&1 | tee {log}"
 
 
@@ -253,8 +244,8 @@ rule trajectory:
         reference=lambda w, input: flag("reference", input.get("reference")),
         code=CODE["trajectory"],
     shell:
-        "confide trajectory --spec {params.spec:q} --epochs {input.epochs} --model {input.model} "
-        "--tokenizer {input.tokenizer} --points {input.points} --canaries {input.canaries} {params.reference} "
+        "confide trajectory --spec {params.spec:q} --epochs {input.epochs:q} --model {input.model:q} "
+        "--tokenizer {input.tokenizer:q} --points {input.points:q} --canaries {input.canaries:q} {params.reference} "
         "--output {output} 2>&1 | tee {log}"
 
 

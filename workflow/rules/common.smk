@@ -160,14 +160,20 @@ content_of = functools.cache(digest_of)
 DATASETS = PARAMS.datasets
 
 
+# No wildcard takes a character that a shell knows: names of files that rules make stand in commands as they are.
 wildcard_constraints:
+    archive="[A-Za-z0-9_-]+",
+    package="[A-Za-z0-9_-]+",
     source="[A-Za-z0-9_]+-[a-z0-9]+",
     dataset="[A-Za-z0-9_]+",
     tokenizer="[A-Za-z0-9_]+",
     pipeline="[A-Za-z0-9_]+",
-    fitted=r"[A-Za-z0-9_]+",
+    fitted="[A-Za-z0-9_]+",
+    words="[A-Za-z0-9_]+",
+    dedup="dedup|nodedup",
     form="json|safetensors",
-    attack="[A-Za-z0-9_]+",
+    attack="|".join(PARAMS.attacks) or "none",
+    shadows="|".join(PARAMS.shadows) or "none",
     share="[0-9]+-of-[0-9]+",
     gamma=r"[0-9]+(\.[0-9]+)?",
     run=r"[A-Za-z0-9_]+/g[0-9]+(\.[0-9]+)?-s-?[0-9]+",

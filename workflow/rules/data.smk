@@ -84,7 +84,7 @@ rule plant:
         tokenizer=lambda w, input: flag("tokenizer", input.get("tokenizer")),
         code=CODE["plant"],
     shell:
-        "confide plant --spec {params.spec:q} --points {input.points} {params.tokenizer} "
+        "confide plant --spec {params.spec:q} --points {input.points:q} {params.tokenizer} "
         "--output {output.points} --canaries {output.canaries} --threads {threads} > {log} 2>&1"
 
 
@@ -102,7 +102,7 @@ rule dedup:
         spec=lambda w: show(DATASETS[w.dataset].dedup),
         code=CODE["dedup"],
     shell:
-        "confide dedup --spec {params.spec:q} --points {input} --output {output} --threads {threads} > {log} 2>&1"
+        "confide dedup --spec {params.spec:q} --points {input:q} --output {output} --threads {threads} > {log} 2>&1"
 
 
 rule redact:
@@ -125,7 +125,7 @@ rule redact:
         share="",
         code=CODE["redact"],
     shell:
-        "confide redact --spec {params.spec:q} --points {input.points} --output {output} {params.share} --threads {threads} > {log} 2>&1"
+        "confide redact --spec {params.spec:q} --points {input.points:q} --output {output} {params.share} --threads {threads} > {log} 2>&1"
 
 
 # What a policy finds in a public text, for the masks of another one.
@@ -144,7 +144,7 @@ rule found_values:
         policies=lambda w: findings_of(w.dataset, 0.0),
         code=CODE["found_values"],
     shell:
-        "confide found_values --spec {params.spec:q} --points {input.points} --spans {input.spans} "
+        "confide found_values --spec {params.spec:q} --points {input.points:q} --spans {input.spans:q} "
         "--policies {params.policies:q} --output {output} > {log} 2>&1"
 
 
@@ -177,7 +177,7 @@ rule recall:
         spec=lambda w: show(jobs.recall(PARAMS, w.dataset, float(w.gamma))),
         code=CODE["recall"],
     shell:
-        "confide recall --spec {params.spec:q} --points {input.points} --spans {input.spans} "
+        "confide recall --spec {params.spec:q} --points {input.points:q} --spans {input.spans:q} "
         "--output {output} --threads {threads} > {log} 2>&1"
 
 
@@ -197,8 +197,8 @@ rule marked:
         content=lambda w: review_of(w.dataset),
         code=CODE["marked"],
     shell:
-        "confide marked --spec {params.spec:q} --review {input.review} --points {input.points} --spans {input.spans} "
-        "--copies {input.copies} --output {output} > {log} 2>&1"
+        "confide marked --spec {params.spec:q} --review {input.review:q} --points {input.points:q} --spans {input.spans:q} "
+        "--copies {input.copies:q} --output {output} > {log} 2>&1"
 
 
 rule partition:
@@ -215,8 +215,6 @@ rule partition:
         "logs/partition/{dataset}-g{gamma}-{dedup}.log",
     benchmark:
         "logs/benchmarks/partition/{dataset}-g{gamma}-{dedup}.tsv"
-    wildcard_constraints:
-        dedup="dedup|nodedup",
     threads: 1
     params:
         spec=lambda w: show(jobs.partition(PARAMS, w.dataset, w.dedup == "dedup")),
@@ -226,8 +224,8 @@ rule partition:
         share="",
         code=CODE["partition"],
     shell:
-        "confide partition --spec {params.spec:q} --points {input.points} --copies {input.copies} --spans {input.spans} "
-        "--tokenizer {input.tokenizer} --policies {params.policies:q} --original {output.original} "
+        "confide partition --spec {params.spec:q} --points {input.points:q} --copies {input.copies:q} --spans {input.spans:q} "
+        "--tokenizer {input.tokenizer:q} --policies {params.policies:q} --original {output.original} "
         "--redacted {output.redacted} {params.values} {params.fill_key} {params.share} --threads {threads} > {log} 2>&1"
 
 
@@ -244,8 +242,6 @@ rule neighbours:
         "logs/neighbours/{dataset}-g{gamma}-{dedup}.log",
     benchmark:
         "logs/benchmarks/neighbours/{dataset}-g{gamma}-{dedup}.tsv"
-    wildcard_constraints:
-        dedup="dedup|nodedup",
     threads: 1
     resources:
         mem_mb=growing(4000),
@@ -261,7 +257,7 @@ rule neighbours:
         copies=lambda w, input: flag("copies", input.get("copies")),
         code=CODE["neighbours"],
     shell:
-        "confide neighbours --spec {params.spec:q} --points {input.points} --tokenizer {input.tokenizer} "
+        "confide neighbours --spec {params.spec:q} --points {input.points:q} --tokenizer {input.tokenizer:q} "
         "{params.review} {params.spans} {params.copies} --output {output} --threads {threads} > {log} 2>&1"
 
 

@@ -60,7 +60,7 @@ for study in PARAMS.studies:
         params:
             code=CODE["passed"],
         shell:
-            "confide passed --gate {input} --output {output} > {log} 2>&1"
+            "confide passed --gate {input:q} --output {output} > {log} 2>&1"
 
 
 rule gate_all:

@@ -42,7 +42,7 @@ rule domain_policy:
         spec=lambda w: show(PARAMS.domain_policies[w.fitted]),
         code=CODE["domain_policy"],
     shell:
-        "confide domain_policy --spec {params.spec:q} --points {input.points} "
+        "confide domain_policy --spec {params.spec:q} --points {input.points:q} "
         "--output {output.fitted} --scores {output.scores} > {log} 2>&1"
 
 
@@ -61,4 +61,4 @@ rule word_list:
         archive=lambda w, input: flag("archive", input.get("archive")),
         code=CODE["word_list"],
     shell:
-        "confide word_list --spec {params.spec:q} --points {input.points} {params.archive} --output {output} > {log} 2>&1"
+        "confide word_list --spec {params.spec:q} --points {input.points:q} {params.archive} --output {output} > {log} 2>&1"

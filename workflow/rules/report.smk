@@ -51,7 +51,7 @@ for study in PARAMS.studies:
             folder=lambda w, output: os.path.dirname(output[0]),
             code=CODE["study"],
         shell:
-            "confide study --spec {params.spec:q} --results results --models models --output {params.folder} > {log} 2>&1"
+            "confide study --spec {params.spec:q} --results results --models models --output {params.folder:q} > {log} 2>&1"
 
 
 # One page over several studies, which opens the report: every model, and a verdict on every claim of the papers.
@@ -151,7 +151,7 @@ for board in PARAMS.leaderboards:
             code=CODE["leaderboard"],
         shell:
             "confide leaderboard --spec {params.spec:q} --panels {params.panels:q} "
-            "--output {params.folder} > {log} 2>&1"
+            "--output {params.folder:q} > {log} 2>&1"
 
 
 # Which recipe each method gets, and what masks get, by trials on text that needs no protection.

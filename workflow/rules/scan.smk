@@ -154,8 +154,8 @@ for study in PARAMS.studies:
             published=later(of_study, published_flag, study),
             code=CODE["scan"],
         shell:
-            "confide scan --spec {params.spec:q} --points {input.points} --canaries {input.canaries} {params.public} "
-            "{params.published} --files {params.folders} {input.tokenizers} {input.measured} "
+            "confide scan --spec {params.spec:q} --points {input.points:q} --canaries {input.canaries:q} {params.public} "
+            "{params.published} --files {params.folders:q} {input.tokenizers:q} {input.measured:q} "
             "{params.parameters:q} $(ls -d logs dvc.yaml dvc.lock mlflow.db 2> /dev/null) "
             "--output {output.counts} --table {output.table} "
             "--html {output.page} --sarif {output.sarif} 2>&1 | tee {log}"
@@ -200,8 +200,8 @@ for page, chosen in PAGES.items():
             published=flag("published", published_files(DATASETS)),
             code=CODE["scan"],
         shell:
-            "confide scan --spec {params.spec:q} --points {input.points} --canaries {input.canaries} {params.public} "
-            "{params.published} --files $(ls -d {params.folders} 2> /dev/null) "
+            "confide scan --spec {params.spec:q} --points {input.points:q} --canaries {input.canaries:q} {params.public} "
+            "{params.published} --files $(ls -d {params.folders:q} 2> /dev/null) "
             "--output {output.counts} --table {output.table} "
             "--html {output.page} --sarif {output.sarif} 2>&1 | tee {log}"
 

@@ -63,7 +63,7 @@ if IN_SHARES:
             spec=lambda w: show(DATASETS[w.dataset].dedup),
             code=CODE["digests"],
         shell:
-            "confide digests --spec {params.spec:q} --points {input.points} --key {input.key} "
+            "confide digests --spec {params.spec:q} --points {input.points:q} --key {input.key:q} "
             "--share {wildcards.share} --output {output} > {log} 2>&1"
 
     # Its shares are of the digests, not of the points.
@@ -80,7 +80,7 @@ if IN_SHARES:
         params:
             code=CODE["repeats"],
         shell:
-            "confide repeats --points {input.points} --digests {input.digests} --share {wildcards.share} "
+            "confide repeats --points {input.points:q} --digests {input.digests:q} --share {wildcards.share} "
             "--output {output} > {log} 2>&1"
 
     rule copies:
@@ -97,7 +97,7 @@ if IN_SHARES:
         params:
             code=CODE["copies"],
         shell:
-            "confide copies --points {input.points} --digests {input.digests} --repeats {input.repeats} "
+            "confide copies --points {input.points:q} --digests {input.digests:q} --repeats {input.repeats:q} "
             "--share {wildcards.share} --output {output} > {log} 2>&1"
 
     rule gather_copies:
@@ -112,7 +112,7 @@ if IN_SHARES:
         wildcard_constraints:
             dataset="|".join(IN_SHARES),
         shell:
-            "cat {input} > {output} 2> {log}"
+            "cat {input:q} > {output} 2> {log}"
 
     use rule redact as redact_share with:
         output:
@@ -136,7 +136,7 @@ if IN_SHARES:
         wildcard_constraints:
             dataset="|".join(IN_SHARES),
         shell:
-            "cat {input} > {output} 2> {log}"
+            "cat {input:q} > {output} 2> {log}"
 
     use rule partition as partition_share with:
         output:
@@ -176,9 +176,8 @@ if IN_SHARES:
             "logs/benchmarks/gather/{dataset}-g{gamma}-{dedup}.tsv"
         wildcard_constraints:
             dataset="|".join(IN_SHARES),
-            dedup="dedup|nodedup",
         params:
             code=CODE["gather"],
         shell:
-            "confide gather --originals {input.originals} --redacteds {input.redacteds} --owners {input.owners} "
+            "confide gather --originals {input.originals:q} --redacteds {input.redacteds:q} --owners {input.owners:q} "
             "--original {output.original} --redacted {output.redacted} > {log} 2>&1"

@@ -34,8 +34,8 @@ rule draw:
         spec=lambda w: show(jobs.synthetic(PARAMS, RUNS[w.run])),
         code=CODE["draw"],
     shell:
-        "confide draw --spec {params.spec:q} --certificate {input.certificate} --model {input.model} "
-        "--tokenizer {input.tokenizer} --share {wildcards.scatteritem} --output {output} > {log} 2>&1"
+        "confide draw --spec {params.spec:q} --certificate {input.certificate:q} --model {input.model:q} "
+        "--tokenizer {input.tokenizer:q} --share {wildcards.scatteritem} --output {output} > {log} 2>&1"
 
 
 rule synthetic:
@@ -66,8 +66,8 @@ rule synthetic:
         drawn=lambda w, input: flag("drawn", input.drawn),
         code=CODE["synthetic"],
     shell:
-        "confide synthetic --spec {params.spec:q} --certificate {input.certificate} --model {input.model} "
-        "--tokenizer {input.tokenizer} {params.drawn} --output {output.texts} --stated {output.certificate} > {log} 2>&1"
+        "confide synthetic --spec {params.spec:q} --certificate {input.certificate:q} --model {input.model:q} "
+        "--tokenizer {input.tokenizer:q} {params.drawn} --output {output.texts} --stated {output.certificate} > {log} 2>&1"
 
 
 rule worth:
@@ -95,8 +95,8 @@ rule worth:
         marked=lambda w, input: flag("marked", input.marked),
         code=CODE["worth"],
     shell:
-        "confide worth --spec {params.spec:q} --texts {input.texts} --original {input.original} --redacted {input.redacted} "
-        "--points {input.points} --tokenizer {input.tokenizer} {params.templates} {params.marked} --output {output} > {log} 2>&1"
+        "confide worth --spec {params.spec:q} --texts {input.texts:q} --original {input.original:q} --redacted {input.redacted:q} "
+        "--points {input.points:q} --tokenizer {input.tokenizer:q} {params.templates} {params.marked} --output {output} > {log} 2>&1"
 
 
 rule text_audit:
@@ -122,5 +122,5 @@ rule text_audit:
         spec=lambda w: show(jobs.text_audit(PARAMS, RUNS[w.run])),
         code=CODE["text_audit"],
     shell:
-        "confide text_audit --spec {params.spec:q} --texts {input.texts} --model {input.model} --tokenizer {input.tokenizer} "
-        "--points {input.points} --canaries {input.canaries} --output {output} > {log} 2>&1"
+        "confide text_audit --spec {params.spec:q} --texts {input.texts:q} --model {input.model:q} --tokenizer {input.tokenizer:q} "
+        "--points {input.points:q} --canaries {input.canaries:q} --output {output} > {log} 2>&1"

@@ -30,8 +30,8 @@ rule train:
         init_ledger=lambda w, input: flag("init_ledger", input.get("init_ledger")),
         code=CODE["train"],
     shell:
-        "confide train --processes {resources.processes} --nodes {resources.nodes} --spec {params.spec:q} --original {input.original} --redacted {input.redacted} "
-        "--tokenizer {input.tokenizer} {params.init} {params.init_ledger} --checkpoint .checkpoints/{wildcards.run} "
+        "confide train --processes {resources.processes} --nodes {resources.nodes} --spec {params.spec:q} --original {input.original:q} --redacted {input.redacted:q} "
+        "--tokenizer {input.tokenizer:q} {params.init} {params.init_ledger} --checkpoint .checkpoints/{wildcards.run} "
         "--model {output.model} --config {output.config} --metrics {output.metrics} --ledger {output.ledger} "
         "--epochs {output.epochs} "
         "2>&1 | tee {log}"
