@@ -293,6 +293,21 @@ def test_a_table_of_texts_that_a_model_wrote_is_refused(tmp_path: Path, suffix: 
     assert points(nameless, tmp_path)  # and nobody can tell
 
 
+def test_an_error_of_a_document_names_the_file_and_row_that_has_it(tmp_path: Path) -> None:
+    """And not where its row stands in all of a corpus."""
+    path = tmp_path / "t.csv"
+    path.write_text('text,name\n"a\nb",one\n\nc,synthetic-1-1\n')
+    with pytest.raises(InputError, match=r"t\.csv:5: doc: synthetic-1-1 is how"):
+        points(TableSpec(reader="table", path=str(path), doc="name"), tmp_path)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for part, side in (("a", "train"), ("b", "test")):
+        rows = {"text": ["x", "y"], "doc": [part, "same"], "split": [side, side]}
+        pq.write_table(pa.table(rows), folder / f"part-{part}.parquet")
+    with pytest.raises(InputError, match=r"part-b\.parquet:2: split: the document is in another"):
+        points(TableSpec(reader="table", path=str(folder), doc="doc", split="split"), tmp_path)
+
+
 def test_numbers_name_documents_and_authors(tmp_path: Path) -> None:
     table = pa.table({"text": ["a", "b", "c"], "id": [7, 7, 8], "who": pa.array([1, 1, None])})
     pq.write_table(table, tmp_path / "t.parquet")

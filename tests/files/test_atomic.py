@@ -82,6 +82,7 @@ def test_leftovers_of_dead_processes_go_and_those_of_others_stay(tmp_path):
         f".a.json.elsewhere.{ended()}.tmp",
         f".b.json.{HOST}.{ended()}.tmp",
         f".a.json.{HOST}.x.tmp",
+        f".a.json.{HOST}.{10**20}.tmp",
     }
     for name in (dead, *kept):
         (tmp_path / name).touch()

@@ -12,7 +12,7 @@ from confide.files import shards
 from confide.files.io import read_json, sha256, write_jsonl
 from confide.specs import CanarySpec
 from confide.stages import plant as plant_stage
-from confide.stages.plant import draw_secrets, of_digits, plant
+from confide.stages.plant import draw_audits, draw_secrets, of_digits, plant
 from confide.text.canary_templates import BadTemplate, parse_template
 from confide.types import MASK
 from tests.points import read_points, whole_lines
@@ -140,6 +140,13 @@ def test_secrets_may_use_up_the_space_but_not_more():
     with pytest.raises(InputError, match=r"count \+ controls = 101"):
         draw_secrets(rng, 2, 101)
     assert len(set(draw_secrets(rng, 18, 50))) == 50
+
+
+def test_too_many_audit_canaries_are_named_as_such():
+    """And not by the number of the other canaries."""
+    few = CanarySpec(template="My ID is: {6}", game={"template": "Box {1}.", "count": 12})
+    with pytest.raises(InputError, match=r"game\.count \+ other canaries .* = 12: more than"):
+        draw_audits(few, taken=["123456"], tokenizer=None)
 
 
 def test_second_planting_and_clashing_names_are_refused(tmp_path):

@@ -695,6 +695,12 @@ def no_json(folder: Path) -> None:
     (folder / "digests-2-of-2").write_bytes(b"text\n")
 
 
+def no_text(folder: Path) -> None:
+    """A name that is not in UTF-8."""
+    file = folder / "digests-2-of-2"
+    file.write_bytes(file.read_bytes().replace(b'"key":"', b'"key":"\xff', 1))
+
+
 def falling(folder: Path) -> None:
     """Ends of buckets that would have memory read that is not theirs."""
     file = folder / "digests-2-of-2"
@@ -712,6 +718,7 @@ def falling(folder: Path) -> None:
         (swapped, "share = .*1-of-2.*: expected another share"),
         (cut, "it is not whole"),
         (no_json, "is no file of digests"),
+        (no_text, "is no file of digests"),
         (falling, "is no file of digests"),
     ],
 )
@@ -781,6 +788,27 @@ def test_plain_digests_of_another_time_are_refused(corpus, monkeypatch):
     (corpus / "digests-1-of-2").write_bytes(kept)
     with pytest.raises(InputError, match="was not made with the key of"):
         repeats_of(corpus, 2)
+
+
+def test_no_files_at_all_are_refused(corpus):
+    digests_of(corpus, 1)
+    output = {"points": corpus / "points", "share": "1-of-1", "output": corpus / "made"}
+    with pytest.raises(InputError, match="digests: expected a file of each share"):
+        repeats(**output, digests=[])
+    with pytest.raises(InputError, match="repeats: expected a file of each share"):
+        copies(**output, digests=corpus / "digests-1-of-1", repeats=[])
+    assert not (corpus / "made").exists()
+
+
+@pytest.mark.parametrize("alone", ["share", "owners"])
+def test_a_share_that_could_not_be_gathered_is_refused(corpus, alone):
+    chain(corpus, 1)
+    at = {key: corpus / key for key in ("points", "copies", "spans", "tokenizer")}
+    given = {"share": "1-of-2", "owners": corpus / "owners"}
+    views = {"original": corpus / "o", "redacted": corpus / "r"}
+    with pytest.raises(InputError, match="goes with owners"):
+        partition(ALL, **at, **views, policies=SETTINGS, **{alone: given[alone]})
+    assert not (corpus / "o").exists()
 
 
 def test_a_key_that_is_no_key_is_refused(corpus):

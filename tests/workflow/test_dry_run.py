@@ -44,7 +44,7 @@ def tree(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flags", [["-n"], ["-pnc1"]])
+@pytest.mark.parametrize("flags", [["-n"], ["-pnc1"], ["--dry-r"]])
 def test_a_dry_run_changes_no_file(project, flags):
     before = tree(project.folder)
     assert "This was a dry-run" in project.snakemake(*flags, PYTHONDONTWRITEBYTECODE="1")

@@ -75,8 +75,8 @@ def refuse(error):
 
 def is_dry_run():
     """Whether the command line asks for a plan alone. Snakemake tells nobody so before the plan is made."""
-    # -n may stand behind other short flags, in one word
-    flag = re.compile(r"--dry-?run|-[Ffknpqr]*n.*")
+    # -n may stand behind other short flags, in one word, and a long flag may be cut short
+    flag = re.compile(r"--dry-?r(un?)?|-[Ffknpqrt]*n.*")
     return any(flag.fullmatch(word) for word in sys.argv[1:])
 
 
@@ -235,13 +235,16 @@ def raw_file(corpus):
     return getattr(corpus, "path", [])
 
 
-state_of = functools.cache(corpus_state)
+known_state = functools.cache(corpus_state)
 
 
-def files_of(corpus):
-    """The state of the user's file or folder that a corpus is read from: its date may be older than what was made of another."""
+def state_of_corpus(corpus):
+    """Bytes and dates of the user's file or folder that a corpus is read from; None for other corpora.
+
+    A rule's parameter, since the file may be older than what was made of another one.
+    """
     path = getattr(corpus, "path", None)
-    return None if path is None else state_of(Path(path))
+    return None if path is None else known_state(Path(path))
 
 
 def points_of(corpus):

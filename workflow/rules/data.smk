@@ -1,4 +1,5 @@
-# From published or private text to the two views of a partition. No job here loads a model.
+# From published or private text to the two views of a partition. No job here trains or loads a language model; `redact` and
+# `neighbours` load the pipelines of policies.
 # Results are the same for any number of threads: `--set-threads redact=8 partition=8` for a large corpus.
 
 
@@ -44,7 +45,7 @@ rule split:
     params:
         spec=lambda w: show(SOURCES[w.source]),
         raw=lambda w, input: flag("raw", input.get("raw")),
-        files=lambda w: files_of(SOURCES[w.source].corpus),
+        files=lambda w: state_of_corpus(SOURCES[w.source].corpus),
         code=CODE["split"],
     shell:
         "confide split --spec {params.spec:q} {params.raw} --output {output} --threads {threads} > {log} 2>&1"

@@ -15,7 +15,7 @@ from collections import ChainMap, defaultdict
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ from confide.files.encodings import ENDS, Encoding, binary, byte_lines, codec_of
 from confide.files.io import Range, count_lines, is_short, size_of
 from confide.files.shards import scatter, shards
 from confide.specs import OwnSpec
-from confide.text.documents import Documents
+from confide.text.documents import Documents, Ranges
 from confide.text.fingerprints import Fingerprints, fresh
 from confide.text.masked import cuts_a_mask, is_masked
 from confide.types import MASK, SPLITS, Record, Span, SplitName
@@ -70,7 +70,6 @@ PARTS = 4
 TAKEN = re.compile(r"(?:doc-)*line-")  # given names that begin so are prefixed, to keep them apart
 
 Row = dict[str, Any]
-Ranges = tuple[tuple[int, int], ...]  # half-open, in characters
 # What a line says of its document: the name, author and split.
 Said = tuple[str, str | None, SplitName | None]
 
@@ -97,6 +96,13 @@ class Line(NamedTuple):
         """The error that names the line."""
         line = self.number if self.place is None else self.place
         return InputError(message, file=self.file, line=line, key=key)
+
+    def without_content(self) -> "Line":
+        """Where it stands alone: what is kept of many lines, and sent between processes."""
+        return self._replace(content=b"")
+
+
+Note = tuple[Line, Said]  # a line without its content
 
 
 class Body(NamedTuple):
@@ -340,7 +346,7 @@ def _usual(content: bytes) -> tuple[Row, Body] | None:
     except REFUSED:
         return None
     row = _row(usual)
-    if not jsons.in_order(content, _keys(usual, row)):
+    if not jsons.in_order(content, _key_count(usual, row)):
         return None
     body = _usual_body(usual)
     return None if body is None else (row, body)
@@ -351,7 +357,7 @@ def _row(usual: Usual) -> Row:
     return {name: value for name in ROW if (value := getattr(usual, name)) is not msgspec.UNSET}
 
 
-def _keys(usual: Usual, row: Row) -> int:
+def _key_count(usual: Usual, row: Row) -> int:
     """How many keys a line has."""
     return 1 + len(row) + (usual.spans is not msgspec.UNSET)
 
@@ -376,7 +382,7 @@ class Together(NamedTuple):
 
     lines: list[Usual]
     objects: Objects
-    keys: np.ndarray  # as many as each surely has; -1: it has to be looked at closely
+    key_counts: np.ndarray  # as many as each surely has; -1: it has to be looked at closely
 
 
 def _together(form: Form, shard: Shard) -> Together | None:
@@ -392,14 +398,14 @@ def _together(form: Form, shard: Shard) -> Together | None:
         return None
     characters = np.frombuffer(there.content, np.uint8)
     before, behind = characters[:-1], characters[1:]
-    keys = _counted((before == ord('"')) & (behind == ord(":")), there.starts)
+    key_counts = _counted((before == ord('"')) & (behind == ord(":")), there.starts)
     for between in (b" :", b"\t", b"\r"):  # what may stand between a key and its colon
         if between in there.content:
             close = before == between[0]
             if len(between) > 1:
                 close &= behind == between[1]
-            keys[_counted(close, there.starts) > 0] = -1
-    return Together(usual, there, keys)
+            key_counts[_counted(close, there.starts) > 0] = -1
+    return Together(usual, there, key_counts)
 
 
 def _counted(places: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -491,6 +497,8 @@ def _hashed(spec: OwnSpec, groups: Iterable[str]) -> list[SplitName]:
 def _record(plan: "Plan", places: Places, line: Line, row: Row, body: Body) -> Record:
     author = unless_blank(row.get("author"))
     name = unless_blank(row.get("doc"))
+    if not plan.of_model:
+        _check_unwritten(line, name)
     said = [line.number], [name], [author], [row.get("split")]
     (doc,), (split,) = _placed(plan, places, *said)
     return Record(
@@ -512,13 +520,7 @@ def _placed(
     authors: Sequence[str | None],
     splits: Sequence[SplitName | None],
 ) -> tuple[list[str], list[SplitName]]:
-    """The names of lines' documents, and the splits that they are in; all of as many lines.
-
-    InputError where names are those of a model's texts, and the file does not say so: certificates
-    would be silent about the model.
-    """
-    if not plan.of_model:
-        _check_unwritten(plan, numbers, names)
+    """The names of lines' documents, and the splits that they are in; all of as many lines."""
     given = iter(_told_apart([name for name in names if name is not None]))
     docs = [
         f"{AUTOMATIC}{number}" if name is None else next(given)
@@ -542,21 +544,23 @@ def _node(number: int, name: str | None, author: str | None) -> str:
     return f"l{number}" if name is None else "d" + name
 
 
-def _check_unwritten(plan: "Plan", numbers: Sequence[int], names: Sequence[str | None]) -> None:
-    """InputError for the name of a text that a model wrote."""
+def _check_unwritten(line: Line, name: str | None) -> None:
+    """InputError for the name of a text that a model wrote, in a file that does not say so:
+    certificates would be silent about the model.
+    """
+    if is_written(name):
+        message = (
+            f"{name} is how `confide` names texts that a model wrote or has read, and certificates "
+            "must say so: give the file as it was written, other texts behind its own, or rename "
+            "what is no such text"
+        )
+        raise line.refused(message, "doc")
+
+
+def _perhaps_written(names: Sequence[str | None]) -> bool:
+    """Whether it takes a look at each of some names to tell that no model wrote their texts."""
     together = "\n".join(filter(None, names))
-    if not any(part in together for part in WRITTEN_PARTS):
-        return
-    for number, name in zip(numbers, names, strict=True):
-        if is_written(name):
-            raise InputError(
-                f"{name} is how `confide` names texts that a model wrote or has read, and "
-                "certificates must say so: give the file as it was written, other texts "
-                "behind its own, or rename what is no such text",
-                file=plan.spec.path,
-                line=number,
-                key="doc",
-            )
+    return any(part in together for part in WRITTEN_PARTS)
 
 
 def is_written(doc_name: Any) -> bool:
@@ -606,7 +610,7 @@ def plan(spec: OwnSpec, folder: Path, threads: int, form: Form, parts: Sequence[
     of_model = is_synthetic(path)
     size = sum(map(size_of, {part.range.path for part in parts}))
     buckets = Buckets(folder, size, KEYED)
-    notes: list[tuple[int, Said]] = []
+    notes: list[Note] = []
     for first, several in scatter(lambda: partial(_said, fingerprints, form), parts, threads):
         buckets.add(first)
         notes += several
@@ -617,24 +621,22 @@ def plan(spec: OwnSpec, folder: Path, threads: int, form: Form, parts: Sequence[
     if names:
         shared = scatter(lambda: partial(_shared, ready), parts, threads)
         notes = [note for some in shared for note in some]
-    for number, note in notes:
-        places.note(Line(path, number, b""), *note)
+    for line, said in notes:
+        places.note(line, *said)
     return ready
 
 
-def _said(
-    fingerprints: Fingerprints, form: Form, shard: Shard
-) -> tuple[np.ndarray, list[tuple[int, Said]]]:
+def _said(fingerprints: Fingerprints, form: Form, shard: Shard) -> tuple[np.ndarray, list[Note]]:
     """Records KEYED of the names of documents in a shard, and notes of those that join authors."""
     notes = _names(form, shard)
     lines_of: dict[str, int] = {}
-    for number, (doc, _, _) in notes:
-        lines_of.setdefault(doc, number)
+    for line, (doc, _, _) in notes:
+        lines_of.setdefault(doc, line.number)
     names = arrays.binaries([name.encode() for name in _told_apart(list(lines_of))])
     first = keyed(fingerprints(names), np.array(list(lines_of.values()), np.int64))
     if len(lines_of) == len(notes):
         return first, []  # no document has a second author
-    return first, _joining([note for note in notes if note[1][1:] != (None, None)])
+    return first, _joining([(line, said) for line, said in notes if said[1:] != (None, None)])
 
 
 def _named(form: Form, line: Line) -> Said | None:
@@ -650,8 +652,8 @@ def _named(form: Form, line: Line) -> Said | None:
     return None if doc is None else (doc, unless_blank(named.author), named.split)
 
 
-def _names(form: Form, shard: Shard) -> list[tuple[int, Said]]:
-    """Numbers of the lines that name a document, and what they say of it."""
+def _names(form: Form, shard: Shard) -> list[Note]:
+    """What lines say of the documents that they name."""
     there = None if form.at_once is None else form.at_once(shard)
     every: list[Named] = []
     with contextlib.suppress(*REFUSED):
@@ -660,21 +662,22 @@ def _names(form: Form, shard: Shard) -> list[tuple[int, Said]]:
         docs = without_blanks([named.doc for named in every])
         authors = without_blanks([named.author for named in every])
         splits = [named.split for named in every]
-        notes = enumerate(zip(docs, authors, splits, strict=True), shard.number)
+        path = shard.range.path
+        said = enumerate(zip(docs, authors, splits, strict=True), shard.number)
         return [
-            (number, (doc, author, split))
-            for number, (doc, author, split) in notes
+            (Line(path, number, b""), (doc, author, split))
+            for number, (doc, author, split) in said
             if doc is not None
         ]
     # what is escaped may spell a key
     lines = (
         line for line in form.rows(shard) if b'"doc"' in line.content or b"\\u" in line.content
     )
-    said = ((line.number, _named(form, line)) for line in lines)
-    return [(number, note) for number, note in said if note is not None]
+    read = ((line.without_content(), _named(form, line)) for line in lines)
+    return [(line, said) for line, said in read if said is not None]
 
 
-def _notes(form: Form, shard: Shard) -> Iterator[tuple[Line, Said]]:
+def _notes(form: Form, shard: Shard) -> Iterator[Note]:
     """What lines say of documents.
 
     Only lines that name one beside an author or a split are parsed.
@@ -684,26 +687,26 @@ def _notes(form: Form, shard: Shard) -> Iterator[tuple[Line, Said]]:
         if (b'"doc"' in line.content and says_more) or b"\\u" in line.content:
             said = _named(form, line)
             if said is not None:
-                yield line, said
+                yield line.without_content(), said
 
 
-def _shared(plan: Plan, shard: Shard) -> list[tuple[int, Said]]:
-    """Those of the notes that say something of other shards, with the numbers of their lines.
+def _shared(plan: Plan, shard: Shard) -> list[Note]:
+    """Those of the notes that say something of other shards, by the numbers of their lines.
 
     These are notes of documents that return, or that join authors.
     """
-    notes = [(line.number, note) for line, note in _notes(plan.form, shard)]
+    notes = list(_notes(plan.form, shard))
     returns = plan.returns(_told_apart([doc for _, (doc, _, _) in notes]))
     returning = itertools.compress(notes, returns)
-    return sorted({*returning, *_joining(notes)}, key=itemgetter(0))
+    return sorted({*returning, *_joining(notes)}, key=lambda note: note[0].number)
 
 
-def _joining(notes: list[tuple[int, Said]]) -> list[tuple[int, Said]]:
+def _joining(notes: list[Note]) -> list[Note]:
     """Notes of documents that join authors."""
     authors = defaultdict(set)
     for _, (doc, author, _) in notes:
         authors[doc].add(author)
-    return [note for note in notes if len(authors[note[1][0]]) > 1]
+    return [(line, said) for line, said in notes if len(authors[said[0]]) > 1]
 
 
 def records(plan: Plan, shard: Shard) -> Iterator[Record]:
@@ -728,8 +731,8 @@ def _one_by_one(plan: Plan, shard: Shard) -> Iterator[Record]:
         yield from _plain(plan, shard)
         return
     places = plan.places.beneath()
-    for line, note in _notes(plan.form, shard):
-        places.note(line, *note)
+    for line, said in _notes(plan.form, shard):
+        places.note(line, *said)
     for line in plan.form.rows(shard):
         yield _record(plan, places, line, *_whole(plan.form, line))
 
@@ -750,6 +753,9 @@ def _documents(plan: Plan, shard: Shard) -> Documents | None:
     for number, name, author, split in zip(numbers, names, authors, splits, strict=True):
         if name is not None and (author is not None or split is not None):
             places.note(Line(path, number, b""), name, author, split)
+    if not plan.of_model and _perhaps_written(names):
+        for number, name in zip(numbers, names, strict=True):
+            _check_unwritten(Line(path, number, b""), name)
     docs, splits = _placed(plan, places, numbers, names, authors, splits)
     spans, has_spans = _column(together.lines, "spans")
     read_ = Documents(
@@ -761,13 +767,13 @@ def _documents(plan: Plan, shard: Shard) -> Documents | None:
         splits=splits,
         answers=[None] * len(docs),
     )
-    keys = 1 + has_spans + sum(there for _, there in columns)
+    expected_counts = 1 + has_spans + sum(there for _, there in columns)
     try:
         in_order = read_.in_order
     except OverflowError:
         return None
     perhaps_masked = read_.masked & (read_.gold.counts > 0)
-    close = np.flatnonzero((together.keys != keys) | ~in_order | perhaps_masked)
+    close = np.flatnonzero((together.key_counts != expected_counts) | ~in_order | perhaps_masked)
     return _looked_at(plan, shard, together.objects, read_, close.tolist())
 
 

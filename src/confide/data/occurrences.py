@@ -33,9 +33,14 @@ class Joined:
         """
         start = self.base[line] + spans.start
         end = self.base[line] + spans.end
-        if (start >= end).any() or (start[1:] < end[:-1]).any():
-            raise Unlike
+        check_apart(start, end)
         return start, end
+
+
+def check_apart(start: np.ndarray, end: np.ndarray) -> None:
+    """Unlike unless each range has a character and lies behind the one before."""
+    if (start >= end).any() or (start[1:] < end[:-1]).any():
+        raise Unlike
 
 
 def joined(points: Points, said: Findings) -> Joined:
@@ -79,7 +84,7 @@ def touched(start: np.ndarray, end: np.ndarray, first: np.ndarray, last: np.ndar
     return np.searchsorted(first, end, side="left") > np.searchsorted(last, start, side="right")
 
 
-def strings(points: Points, spans: Spans, line: np.ndarray) -> pa.StringArray:
+def texts_of(points: Points, spans: Spans, line: np.ndarray) -> pa.StringArray:
     """The texts of gold spans, each behind the one before."""
     if points.plain:
         begin = points.text.start[line]

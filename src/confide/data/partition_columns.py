@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from confide.data.occurrences import Joined, in_bytes, planted
+from confide.data.occurrences import Joined, check_apart, in_bytes, planted
 from confide.data.partitioning import (
     Encode,
     Fill,
@@ -108,8 +108,7 @@ def redacted(
     texts = points.texts.take(arrays.integers(lines))
     content, edges = arrays.content_of(texts)
     first, last = (edges[number] + place for place in in_bytes(points, spans, line))
-    if (first >= last).any() or (first[1:] < last[:-1]).any():
-        raise Unlike
+    check_apart(first, last)
     # what is left: from the start of a text to a run, from a run to the next, and to the end
     begins = np.append(True, (first[1:] > last[:-1]) | (number[1:] > number[:-1]))[: len(first)]
     run_start = first[begins]

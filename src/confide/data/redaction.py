@@ -55,10 +55,10 @@ def finder_of(spec: RedactSpec) -> Callable[[str], Finding]:
 
 def finder(approximate: Policy, fires: Callable[[str], bool]) -> Callable[[str], Finding]:
     """What both policies say of one text."""
-    return lambda text: said(text, approximate, fires)
+    return lambda text: finding_in(text, approximate, fires)
 
 
-def said(text: str, approximate: Policy, fires: Callable[[str], bool]) -> Finding:
+def finding_in(text: str, approximate: Policy, fires: Callable[[str], bool]) -> Finding:
     """What both policies say of one text; whatever goes wrong in pi, all of it is masked, and
     whatever goes wrong in either, it is private.
 
@@ -115,14 +115,14 @@ def sayer_of(spec: RedactSpec) -> Sayer:
     together = together_of(spec.policy) if spec.miss_rate == 0 else None
     may_fire = screen_of(spec.conservative)
     if together is None or may_fire is None or spec.policy.kind != "regex":
-        return lambda texts: said_of(find(texts))
+        return lambda texts: written_column(find(texts))
     labels = list(spec.policy.patterns)
 
     def say(texts: pa.StringArray) -> Said:
         firing = may_fire(texts)
         known = (firing.surely | ~firing.may) & plain(texts)
         some = arrays.booleans(known)
-        others = said_of(find(texts.filter(arrays.booleans(~known))))
+        others = written_column(find(texts.filter(arrays.booleans(~known))))
         written = written_of(together(texts.filter(some)), labels, firing.surely[known])
         places = np.empty(len(texts), np.int64)
         places[known] = np.arange(known.sum())
@@ -135,7 +135,7 @@ def sayer_of(spec: RedactSpec) -> Sayer:
     return say
 
 
-def said_of(findings: Sequence[Finding]) -> Said:
+def written_column(findings: Sequence[Finding]) -> Said:
     """What was found in each of many texts."""
     written = arrays.texts([orjson.dumps(finding)[1:-1].decode() for finding in findings])
     failed = np.fromiter(("failed" in finding for finding in findings), bool, len(findings))
@@ -185,7 +185,7 @@ def column_finder(
 
     def find_in(text: str, may: bool, known: bool | None) -> Finding:
         spans_of = approximate if may else nothing
-        return said(text, spans_of, fires if known is None else lambda _: known)
+        return finding_in(text, spans_of, fires if known is None else lambda _: known)
 
     def find(texts: pa.StringArray) -> list[Finding]:
         matching = of_all(texts) if may_match is None else may_match(texts)
@@ -232,12 +232,12 @@ def batch_finder(
 
     def find(texts: Sequence[str]) -> list[Finding]:
         both = zip(texts, approximate(texts), conservative(texts), strict=True)
-        return [said_at_once(text, spans, hits) for text, spans, hits in both]
+        return [finding_of_batched(text, spans, hits) for text, spans, hits in both]
 
     return find
 
 
-def said_at_once(text: str, spans: list[Span] | None, hits: list[Span] | None) -> Finding:
+def finding_of_batched(text: str, spans: list[Span] | None, hits: list[Span] | None) -> Finding:
     """What is said of a text of many, as of one: None stands where a policy failed on it."""
     if spans is None:
         return failure(text)

@@ -199,5 +199,5 @@ def joined(*parts: str | pa.Array) -> tuple[bytes, np.ndarray]:
 
 
 def lines(*parts: str | pa.Array) -> bytes:
-    """The same texts alone."""
+    """Texts as `joined` puts them together, in UTF-8, without the places between them."""
     return joined(*parts)[0]

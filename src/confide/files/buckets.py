@@ -54,7 +54,7 @@ class Buckets:
     """Records with a field "digest", in unnamed files, as many as a corpus of this size needs."""
 
     def __init__(self, folder: Path, size: int, dtype: np.dtype, *, multiple: int = 1):
-        """multiple: of which their number is one."""
+        """multiple: the number of buckets is rounded up to a multiple of it."""
         needed = min(1 + size // SHARE, MOST)
         self.dtype = dtype
         self.files = [Unnamed(folder) for _ in range(-(-needed // multiple) * multiple)]
@@ -98,7 +98,7 @@ class Buckets:
         sizes = np.zeros(count, np.int64)
         for block in blocks(bucket, self.dtype):
             records = np.frombuffer(block, self.dtype)
-            sizes += np.bincount(numbers(records, 1, count), minlength=count)
+            sizes += np.bincount(group_numbers(records, 1, count), minlength=count)
         edges = (start + self.dtype.itemsize * np.cumsum(np.append(0, sizes))).tolist()
         places = edges[:-1]
         for block in blocks(bucket, self.dtype):
@@ -114,8 +114,11 @@ def blocks(part: Part, dtype: np.dtype) -> Iterator[bytes]:
         yield os.pread(part.file, min(size, part.end - place), place)
 
 
-def numbers(records: np.ndarray, level: int, count: int) -> np.ndarray:
-    """Of so many groups those of records, by four bytes of their digests; levels take others."""
+def group_numbers(records: np.ndarray, level: int, count: int) -> np.ndarray:
+    """(N,) which of `count` groups each record is in, by the four bytes of its digest at `level`.
+
+    A bucket that is divided takes another level than the one by which it was filled.
+    """
     words = np.ascontiguousarray(records["digest"]).view(np.uint32)
     return words[level :: DIGEST // 4] % count
 
@@ -124,7 +127,7 @@ def grouped(records: np.ndarray, level: int, count: int) -> list[np.ndarray]:
     """Records by their group, each in the order in which they came."""
     if count == 1:
         return [records]
-    group = numbers(records, level, count).astype(np.uint16)  # which numpy sorts faster
+    group = group_numbers(records, level, count).astype(np.uint16)  # which numpy sorts faster
     order = np.argsort(group, kind="stable")
     return np.split(records[order], np.searchsorted(group[order], range(1, count)))
 

@@ -55,7 +55,7 @@ ESCAPED = _escaped()
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Where a string stands in each line: bytes (N,) from start to end; start is -1 for null."""
+    """Where a string stands in each line: bytes (N,) from start to end."""
 
     start: np.ndarray
     end: np.ndarray
@@ -225,7 +225,7 @@ class Lines(Content):
 
     @cached_property
     def quote_count(self) -> int:
-        """How many of them there are in all lines."""
+        """How many quotes begin or end a string, in all lines."""
         return int(np.count_nonzero(self._quotes))
 
     def first_ends(self, count: int) -> list[np.ndarray]:
@@ -272,7 +272,7 @@ class Lines(Content):
         return len(self._short) == len(self.escapes)
 
     def escaped(self, field: Field, escapes: np.ndarray | None = None) -> np.ndarray:
-        """(N,) bool: strings in which an escape stands, of all or of some."""
+        """(N,) bool: strings that hold one of `escapes`; None: any escape."""
         escapes = self.escapes if escapes is None else escapes
         if not len(escapes):
             return np.zeros(len(field.start), bool)
@@ -494,7 +494,7 @@ class Points:
         return self.lines.strings(Field(self.key.start[places], self.key.end[places]))
 
     def texts_at(self, places: np.ndarray) -> pa.StringArray:
-        """Their texts."""
+        """Texts of points that are known by numbers; the others are not made."""
         return self.lines.strings(Field(self.text.start[places], self.text.end[places]))
 
     def holding(self, string: str) -> np.ndarray:

@@ -91,7 +91,7 @@ def _running(process: str) -> bool:
         os.kill(int(process), 0)
     except ProcessLookupError:
         return False
-    except (ValueError, PermissionError):
+    except (ValueError, OverflowError, PermissionError):
         pass
     return True
 

@@ -47,7 +47,7 @@ def check(raw: bytes, value: Any) -> None:
     """Nested or Repeated unless the JSON that a value was read from is neither."""
     if raw.count(b"{") + raw.count(b"[") > DEEPEST and nested(value):
         raise Nested
-    if not in_order(raw, keys_in(value)):
+    if not in_order(raw, count_keys(value)):
         check_keys(raw)
 
 
@@ -64,7 +64,7 @@ def nested(value: Any) -> bool:
     return bool(level)
 
 
-def keys_in(value: Any) -> int:
+def count_keys(value: Any) -> int:
     """How many keys the objects of a value have, on all levels."""
     keys = 0
     containers: list[Any] = [[value]]

@@ -43,7 +43,7 @@ def exclusive(file: Path) -> Iterator[None]:
     """Hold a file, which is made if need be: a second job on it waits for the first.
 
     Meanwhile it may be moved or removed, and whoever waited for it holds a new one of its name. A
-    file that is empty in the end is removed.
+    file that was held and is empty in the end is removed.
     """
     with locked(file) as held:
         try:
@@ -59,7 +59,11 @@ def locked(file: Path) -> IO[bytes]:
         with writable(file):
             file.parent.mkdir(parents=True, exist_ok=True)
             opened = file.open("ab")
-        lock(opened, shown=file)
+        try:
+            lock(opened, shown=file)
+        except BaseException:
+            opened.close()
+            raise
         if has_name(opened, file):
             return opened
         opened.close()

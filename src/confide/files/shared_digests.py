@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
-from msgspec import DecodeError, Struct, ValidationError
+from msgspec import DecodeError, Struct
 from msgspec.json import decode, encode
 
 from confide.errors import InputError
@@ -38,7 +38,7 @@ class Head(Struct, forbid_unknown_fields=True):
     sums: list[str]  # `sum_of` each bucket, and of each run
 
 
-class Part(NamedTuple):
+class DigestFile(NamedTuple):
     """A file, and where its numbers begin."""
 
     path: Path
@@ -109,7 +109,7 @@ def write(
     write_pieces(path, chain([line], records, (run.tobytes() for run in runs)))
 
 
-def read(path: Path, *, kind: Kind, share: str, points: str) -> Part:
+def read(path: Path, *, kind: Kind, share: str, points: str) -> DigestFile:
     """A file of a kind that `write` wrote of a share of a file of points in this state.
 
     InputError if it is not one, not whole, or another's.
@@ -119,9 +119,9 @@ def read(path: Path, *, kind: Kind, share: str, points: str) -> Part:
         size = file.seek(0, os.SEEK_END)
     try:
         head = decode(line, type=Head)
-    except (DecodeError, ValidationError):
+    except (DecodeError, UnicodeDecodeError):
         raise InputError("is no file of digests", file=path) from None
-    part = Part(path, head, len(line))
+    part = DigestFile(path, head, len(line))
     for ends in (head.buckets, head.runs):
         if ends != sorted(ends) or min(ends, default=0) < 0:
             raise InputError("is no file of digests", file=path)
@@ -147,12 +147,14 @@ def sum_of(pieces: Iterable[bytes | memoryview]) -> str:
     return digest.hexdigest()
 
 
-def together(paths: list[Path], *, kind: Kind, points: str) -> list[Part]:
+def together(paths: list[Path], *, kind: Kind, points: str) -> list[DigestFile]:
     """The files of a kind of all shares, in their order.
 
     points: state of the file of points. InputError if one is missing or another's, or if they were
     not made with one key.
     """
+    if not paths:
+        raise InputError("expected a file of each share", key=kind)
     parts = [
         read(path, kind=kind, share=share, points=points)
         for path, share in zip(paths, names_of_shares(len(paths)), strict=True)
@@ -164,7 +166,7 @@ def together(paths: list[Path], *, kind: Kind, points: str) -> list[Part]:
     return parts
 
 
-def check_key(part: Part, other: Part) -> None:
+def check_key(part: DigestFile, other: DigestFile) -> None:
     """InputError where equal texts have different digests."""
     if part.head.key != other.head.key:
         message = f"was not made with the key of {other.path}: make both again"

@@ -12,6 +12,7 @@ from confide.data import occurrences
 from confide.data.partition_columns import part_of
 from confide.data.partition_files import write_partitions
 from confide.data.partitioning import Fill, Part, Raw, builder, fill_of, joined, remembering, rows
+from confide.errors import InputError
 from confide.files import columns
 from confide.files.io import Range, sha256, state_of, write_json
 from confide.files.rows import Copy, Found, Join, read_rows
@@ -54,6 +55,9 @@ def partition(
     policy finds leaves it the same byte for byte; one that only the conservative policy notices
     changes one point, which is private on both sides.
     """
+    if (share is None) != (owners is None):
+        message = "goes with owners, which `confide gather` needs of each share"
+        raise InputError(message, key="share", value=share)
     ranges = of_share(shards(points), share)
     fill = fill_of(spec, values, fill_key)
     copied = Beside(copies)

@@ -61,11 +61,16 @@ def of_template(text: str) -> Iterator[None]:
         raise InputError(str(error), key="template", value=text) from None
 
 
-def draw_secrets(rng: Generator, digits: int, count: int) -> list[str]:
-    """`count` different strings of digits, uniform. InputError if there are not so many."""
+def draw_secrets(
+    rng: Generator, digits: int, count: int, *, key: str = "count + controls"
+) -> list[str]:
+    """`count` different strings of digits, uniform. InputError if there are not so many.
+
+    key: of which parameters `count` is the sum, for the error
+    """
     if count > 10**digits:
         message = f"more than the 10^{digits} strings of {digits} digits"
-        raise InputError(message, key="count + controls", value=count)
+        raise InputError(message, key=key, value=count)
     numbers = rng.choice(10**digits, count, replace=False).tolist()
     return [f"{number:0{digits}d}" for number in numbers]
 
@@ -82,20 +87,22 @@ def draw_audits(
     audits: dict[str, JsonObject] = {}
     for number, (name, audit) in enumerate((("game", spec.game), ("inclusion", spec.inclusion))):
         if audit is not None:
-            audits[name] = _audit(audit, number, taken, tokenizer)
+            audits[name] = _audit(name, audit, number, taken, tokenizer)
             taken = taken + audits[name]["secrets"]
     return audits
 
 
 def _audit(
-    spec: AuditCanarySpec, number: int, taken: list[str], tokenizer: Path | None
+    name: str, spec: AuditCanarySpec, number: int, taken: list[str], tokenizer: Path | None
 ) -> JsonObject:
     with of_template(spec.template):
         template = parse_template(spec.template, DIGITS_OR_TOKEN)
     rng = default_rng([spec.seed % 2**64, number])
     if template.digits:
         used = {secret for secret in taken if len(secret) == template.digits}
-        drawn = draw_secrets(rng, template.digits, spec.count + len(used))
+        wanted = spec.count + len(used)
+        key = f"{name}.count + other canaries of as many digits"
+        drawn = draw_secrets(rng, template.digits, wanted, key=key)
         secrets = [secret for secret in drawn if secret not in used][: spec.count]
     else:
         secrets = _new_tokens(spec.count, taken, tokenizer)
@@ -111,7 +118,8 @@ def _new_tokens(count: int, taken: list[str], tokenizer: Path | None) -> list[st
     if tokenizer is None:
         raise InputError("is needed: it has the new tokens of canaries", key="tokenizer")
     known = load(tokenizer).new_tokens
-    free = [token for token in known if token not in taken]
+    used = set(taken)
+    free = [token for token in known if token not in used]
     if len(free) < count:
         message = f"has {len(known)} new tokens, {len(free)} of them free"
         raise InputError(message, file=tokenizer, key="count", value=count)

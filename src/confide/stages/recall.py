@@ -23,7 +23,7 @@ from confide.data.label_rates import of_worst_label, upper
 from confide.data.occurrences import (
     Joined,
     planted,
-    strings,
+    texts_of,
     touched,
 )
 from confide.data.occurrences import (
@@ -98,16 +98,16 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
     """
     fingerprints = fresh()
     labels = spec.text.labels
-    strings = Everywhere(output.parent, size_of(points))
+    everywhere = Everywhere(output.parent, size_of(points))
     count = count_into(
-        strings,
+        everywhere,
         fingerprints,
         points=points,
         findings=Beside(spans, findings_by(spec.redact)),
         labels=labels,
         threads=threads,
     )
-    by_label = strings.labels(threads)
+    by_label = everywhere.labels(threads)
     for label in labels or spec.named:
         count.secrets.setdefault(label, Flags())
     names = [label.encode() for label in count.secrets]
@@ -116,7 +116,7 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
         label: by_label.get(name, Flags()) for label, name in zip(count.secrets, known, strict=True)
     }
     measured_on = {"terms": terms(spec.text, spec.redact), "reads": list(read_before(spec.reads))}
-    measurement = summary(count, unique, strings.most(threads), spec.confidence)
+    measurement = summary(count, unique, everywhere.most(threads), spec.confidence)
     write_json(output, measured_on | measurement)
     looked_at = count.points["public"] + count.points["private"]
     if looked_at and not count.spans.total():
@@ -127,7 +127,7 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
 
 
 def count_into(
-    strings: Everywhere,
+    everywhere: Everywhere,
     fingerprints: Fingerprints,
     *,
     points: Path,
@@ -142,17 +142,17 @@ def count_into(
     """
     ranges = shards(points)
     count = Count()
-    texts = Buckets(strings.folder, size_of(points), KEYED)
+    texts = Buckets(everywhere.folder, size_of(points), KEYED)
     for part, records, first in scatter(
         lambda: partial(counted, fingerprints, findings, labels), ranges, threads
     ):
         count.join(part)
-        strings.add(records)
+        everywhere.add(records)
         texts.add(first)
-    copies = Offsets(strings.folder)
+    copies = Offsets(everywhere.folder)
     copies.gather(texts.each(later_places, threads))
     for records in scatter(lambda: partial(copied, fingerprints, copies, labels), ranges, threads):
-        strings.add(records)
+        everywhere.add(records)
     return count
 
 
@@ -179,7 +179,7 @@ def counted(
 def of_columns(
     fingerprints: Fingerprints, labels: list[str] | None, joined: Joined
 ) -> tuple[Count, Records, np.ndarray]:
-    """The same of columns; Unlike where spans of a point overlap."""
+    """What `counted` says of a shard, in columns; Unlike where spans of a point overlap."""
     points = joined.points
     gold = points.gold
     count = Count()
@@ -187,7 +187,7 @@ def of_columns(
     count.points["private"] = int((points.train & private).sum())
     count.points["public"] = int((points.train & ~private).sum())
     is_planted = planted(points)
-    counts = secrets(points, is_planted, labels)
+    counts = counted_spans(points, is_planted, labels)
     start, end = (column[counts] for column in joined.placed(gold, gold.line))
     line = gold.line[counts]
     # what the policy flags, and whether a secret is in it
@@ -203,11 +203,11 @@ def of_columns(
     unprotected = missed & ~joined.conservative[line]
     of_planted = is_planted[line]
     numbers = gold.label[counts]
-    count.planted = flags(missed, unprotected, of_planted)
+    count.planted = flags_among(missed, unprotected, of_planted)
     for number, name in enumerate(gold.names):
         which = ~of_planted & (numbers == number)
         if which.any():
-            count.secrets[name] = flags(missed, unprotected, which)
+            count.secrets[name] = flags_among(missed, unprotected, which)
     for place in np.flatnonzero(missed & ~of_planted):
         if shows(*in_its_text(joined, line[place], start[place], end[place])):
             count.shown[gold.names[numbers[place]]] += 1
@@ -215,7 +215,7 @@ def of_columns(
     real_secrets = ~of_planted
     there = Occurrences(
         line=line[real_secrets],
-        string=strings(points, gold.where(counts).where(real_secrets), line[real_secrets]),
+        string=texts_of(points, gold.where(counts).where(real_secrets), line[real_secrets]),
         author=points.owner.number[line[real_secrets]],
         label=numbers[real_secrets],
         fresh=~np.isin(points.at[line[real_secrets]], again),
@@ -235,7 +235,7 @@ def in_its_text(
     return joined.points.texts[line].as_py(), start - base, end - base, list(found)
 
 
-def secrets(points: Points, is_planted: np.ndarray, labels: list[str] | None) -> np.ndarray:
+def counted_spans(points: Points, is_planted: np.ndarray, labels: list[str] | None) -> np.ndarray:
     """(G,) bool: gold spans that count as secrets."""
     gold = points.gold
     counts = points.train[gold.line]
@@ -245,8 +245,8 @@ def secrets(points: Points, is_planted: np.ndarray, labels: list[str] | None) ->
     return counts
 
 
-def flags(missed: np.ndarray, unprotected: np.ndarray, which: np.ndarray) -> Flags:
-    """How many of some secrets there are."""
+def flags_among(missed: np.ndarray, unprotected: np.ndarray, which: np.ndarray) -> Flags:
+    """Of the secrets (G,) that `which` names: how many, how many missed, how many unprotected."""
     return Flags(int(which.sum()), int((missed & which).sum()), int((unprotected & which).sum()))
 
 
@@ -256,7 +256,7 @@ def of_rows(
     labels: list[str] | None,
     shard: Range,
 ) -> tuple[Count, Records, np.ndarray]:
-    """The same, row by row."""
+    """What `counted` says of a shard, row by row."""
     count = Count()
     strings = Strings()
     contents = marked_contents(fingerprints, shard)
@@ -334,14 +334,18 @@ def copied(
 
 
 def copied_columns(fingerprints: Fingerprints, labels: list[str] | None, points: Points) -> Records:
-    """Records of the secret strings of points, as if none were a copy."""
+    """Records of the secret strings of points, as if none were a copy; Unlike where spans of one
+    point overlap.
+    """
     gold = points.gold
+    base = np.append(0, np.cumsum(points.lengths))[gold.line]
+    occurrences.check_apart(base + gold.start, base + gold.end)
     is_planted = planted(points)
-    real_secrets = secrets(points, is_planted, labels) & ~is_planted[gold.line]
+    real_secrets = counted_spans(points, is_planted, labels) & ~is_planted[gold.line]
     line = gold.line[real_secrets]
     there = Occurrences(
         line=line,
-        string=strings(points, gold.where(real_secrets), line),
+        string=texts_of(points, gold.where(real_secrets), line),
         author=points.owner.number[line],
         label=gold.label[real_secrets],
         fresh=np.ones(len(line), bool),
@@ -354,7 +358,7 @@ def copied_columns(fingerprints: Fingerprints, labels: list[str] | None, points:
 def copied_rows(
     fingerprints: Fingerprints, labels: list[str] | None, shard: Range, later: np.ndarray
 ) -> Records:
-    """The same, row by row."""
+    """Records of the secret strings of points, row by row."""
     strings = Strings()
     places = frozenset(later.tolist())
     for at, (key, owner, text, gold) in located_rows(shard, "key", "owner", "text", "gold"):
@@ -387,7 +391,7 @@ def tally(
         # more gold spans begin before its end than end before it begins: one shares a character
         count.true[label] += bisect_left(firsts, end) > bisect_right(lasts, start)
     runs = runs_of(spans)
-    strings: dict[tuple[str, str], tuple[bool, bool]] = {}
+    missed_by_string: dict[tuple[str, str], tuple[bool, bool]] = {}
     for start, end, label in dict.fromkeys((start, end, label) for start, end, label, *_ in gold):
         missed = not is_within(start, end, runs)
         unprotected = missed and not (finding and finding.conservative)
@@ -397,9 +401,9 @@ def tally(
         else:
             count.secrets[label] = count.secrets.get(label, Flags()).beside(flags)
             count.shown[label] += missed and shows(text, start, end, spans)
-        before = strings.get((text[start:end], label), (False, False))
-        strings[text[start:end], label] = (before[0] or missed, before[1] or unprotected)
-    return strings
+        before = missed_by_string.get((text[start:end], label), (False, False))
+        missed_by_string[text[start:end], label] = (before[0] or missed, before[1] or unprotected)
+    return missed_by_string
 
 
 def summary(count: Count, unique: dict[str, Flags], most: Most, confidence: float) -> JsonObject:

@@ -127,10 +127,8 @@ def findings(rows: Rows, say: Sayer) -> Iterator[Finding]:
 def batches(rows: Rows, find: Callable[[Sequence[str]], list[Finding]]) -> Iterator[Finding]:
     """Lines of the output with a batched policy, which looks at a text once in each batch.
 
-    Short texts are remembered.
-
-    But not from shard to shard: what a process saw before may show in the last digits of what a
-    model says of a batch.
+    Short texts are remembered within a shard, and not from shard to shard: what a process saw
+    before may show in the last digits of what a model says of a batch.
     """
     known: dict[str, Finding] = {}
     while batch := list(islice(rows, BATCH)):

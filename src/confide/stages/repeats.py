@@ -9,7 +9,7 @@ from confide.files import shared_digests
 from confide.files.buckets import KEYED, Buckets, Offsets, later_places
 from confide.files.io import state_of
 from confide.files.shards import places_of_share
-from confide.files.shared_digests import Part
+from confide.files.shared_digests import DigestFile
 
 
 def repeats(*, points: Path, digests: list[Path], share: str, output: Path) -> None:
@@ -29,7 +29,7 @@ def repeats(*, points: Path, digests: list[Path], share: str, output: Path) -> N
     shared_digests.write(output, share=share, points=state, key=key, offsets=offsets)
 
 
-def again(parts: list[Part], number: int, folder: Path) -> Iterator[np.ndarray]:
+def again(parts: list[DigestFile], number: int, folder: Path) -> Iterator[np.ndarray]:
     """Where points begin whose digests, of one bucket, stand before."""
     bucket = Buckets(folder, 0, KEYED)
     for part in parts:

@@ -29,7 +29,7 @@ from confide.text.documents import Documents
 from confide.text.masked import is_masked
 from confide.types import Record, Span
 
-Range = tuple[int, int]  # half-open, in characters of the document
+Characters = tuple[int, int]  # of the document, half-open
 
 LINE = re.compile(r"[^\n]+")
 WORD = re.compile(r"\S+")
@@ -51,18 +51,18 @@ NUMBERED = frozenset(["no", "nos", "vol", "p", "pp", "fig", "figs", "eq", "eqs",
 DIGIT_NEXT = re.compile(r"\s+\d")
 
 
-def turns(text: str, window: int) -> Iterator[Range]:
+def turns(text: str, window: int) -> Iterator[Characters]:
     """Lines."""
     for line in LINE.finditer(text):
         yield line.span()
 
 
-def dialogues(text: str, window: int) -> Iterator[Range]:
+def dialogues(text: str, window: int) -> Iterator[Characters]:
     """The whole text."""
     yield 0, len(text)
 
 
-def sentences(text: str, window: int) -> Iterator[Range]:
+def sentences(text: str, window: int) -> Iterator[Characters]:
     """Natural sentences; in doubt (abbreviations, initials, numbers) the text is not cut."""
     start = 0
     for match in END.finditer(text):
@@ -87,14 +87,14 @@ def _ends(text: str, start: int, match: re.Match[str]) -> bool:
     return not token[0].isalpha() or (len(token) > 1 and token not in ABBREVIATIONS)
 
 
-def windows(text: str, window: int) -> Iterator[Range]:
+def windows(text: str, window: int) -> Iterator[Characters]:
     """Runs of `window` words, the blanks between them kept."""
     words = WORD.finditer(text)
     while run := list(islice(words, window)):
         yield run[0].start(), run[-1].end()
 
 
-CUTS: dict[str, Callable[[str, int], Iterator[Range]]] = {
+CUTS: dict[str, Callable[[str, int], Iterator[Characters]]] = {
     "turn": turns,
     "dialogue": dialogues,
     "sentence": sentences,
@@ -176,7 +176,7 @@ def add(count: int, counts: dict[str, int], seen: Counter[str], *, doc: str, spl
     seen[split] += count
 
 
-def answers(spec: SplitSpec, record: Record) -> list[Range] | None:
+def answers(spec: SplitSpec, record: Record) -> list[Characters] | None:
     """The assistants' turns in the point of a record, if that is a conversation.
 
     InputError where conversations are to be cut: a piece of one is no text that a template writes.
