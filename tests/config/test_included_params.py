@@ -187,7 +187,11 @@ def test_a_link_that_stays_inside_is_followed(folder):
             ["studies/more.yaml", "./studies/more.yaml"],
             "studies/more.yaml:",
         ),  # all of its names are there twice
-        (["a\0b"], "include.0 = 'a\\x00b': is not below the folder"),
+        (["a\0b"], "include.0 = 'a\\x00b': a file's name is letters"),
+        (["--points=a.yaml"], "include.0 = '--points=a.yaml': a file's name is letters"),
+        (["./--published"], "include.0 = './--published': a file's name is letters"),
+        (["x</script>.yaml"], "include.0 = 'x</script>.yaml': a file's name is letters"),
+        (["a{run}b.yaml"], "include.0 = 'a{run}b.yaml': a file's name is letters"),
         (["x" * 5000], "there is no such file"),
     ],
 )

@@ -399,19 +399,32 @@ def test_a_pattern_that_cannot_be_used_is_refused_before_any_job(tmp_path, patte
         "https://someone:wo/rd@host",
         "postgresql+psycopg2://someone:word@host/mlflow",
         "mysql://host/mlflow?user=someone&PASSWORD=word",
+        "https://host:5000/someone",
+        "sqlite:////home/someone/mlflow.db",
+        "sqlite:///../someone.db",
     ],
 )
-def test_an_address_with_a_password_is_refused_and_not_shown(tmp_path, uri):
+def test_an_address_elsewhere_is_refused_and_not_shown(tmp_path, uri):
+    """Who wrote the file is perhaps not who runs it; and the address may hold a password."""
     path = edited(tmp_path, "experiment: tiny", f"experiment: tiny, uri: '{uri}'")
     with pytest.raises(InputError, match=r"tracking\.uri: .*set MLFLOW_TRACKING_URI") as caught:
         load(path)
     assert "someone" not in str(caught.value) and str(caught.value).startswith(f"{path}:")
 
 
-@pytest.mark.parametrize("uri", ["https://host:5000/a", "sqlite:////home/a@b/mlflow.db"])
-def test_an_address_without_a_password_is_taken(tmp_path, uri):
+def test_an_address_in_the_folder_is_taken(tmp_path):
+    uri = "sqlite:///other.db"
     path = edited(tmp_path, "experiment: tiny", f"experiment: tiny, uri: '{uri}'")
     assert load(path).tracking.uri == uri
+
+
+def test_a_file_whose_name_cannot_be_seen_is_refused():
+    """Snakemake shows names as they are, and a terminal would do what they say."""
+    config = yaml.safe_load(TINY.read_text())
+    config["corpora"]["sim"] = {"reader": "lines", "path": "a\x1b[2J.txt"}
+    with pytest.raises(InputError, match=r"corpora\.sim\.path = .*cannot be seen") as caught:
+        validated(config, [])
+    assert str(caught.value).isprintable()
 
 
 def test_a_configuration_without_a_file_is_checked_too():

@@ -8,6 +8,7 @@ import math
 import os
 import socket
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -421,6 +422,23 @@ def test_the_mirror_reads_checkpoints_then_results(project, training_run):
     assert (
         mirror.rows_of(project, "crt/g0-s9") == [] and mirror.rows_of(project, "crt/g0-s0") == CURVE
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["experiments", "runs"])
+def test_a_database_that_puts_files_elsewhere_is_refused(project, tmp_path_factory, table):
+    """One that came with somebody else's folder, say."""
+    uri = f"sqlite:///{table}.db"  # MLflow keeps what it opened by its address
+    load(project, spec(uri))
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    column = {"experiments": "artifact_location", "runs": "artifact_uri"}[table]
+    with closing(sqlite3.connect(project / f"{table}.db")) as database:
+        database.execute(f"UPDATE {table} SET {column} = ?", (str(elsewhere),))
+        database.commit()
+    (project / "results/studies/small/tradeoff.svg").write_text("<svg> </svg>")
+    with pytest.raises(InputError, match=r"\.db: has files put outside of this folder"):
+        load(project, spec(uri))
+    assert not list(elsewhere.iterdir())
 
 
 def test_a_dead_server_ends_the_copying_with_a_line(project, training_run, capsys, monkeypatch):

@@ -22,7 +22,7 @@ OTHERS = {
 }
 BLOCK = re.search(r"^wildcard_constraints:\n((?: +.*\n)+)", RULES["common.smk"], re.M)[1]
 CONSTRAINTS = dict(re.findall(r"^ +(\w+)=(.*),$", BLOCK, re.M))
-OF_NAMES = '"|".join(PARAMS.'  # names of parameters, which have no such characters
+OF_NAMES = '"|".join('  # names of parameters, archives and packages, which have no such characters
 INJECTED = "a$(touch INJECTED) b"
 
 
@@ -80,11 +80,13 @@ def test_names_of_files_run_nothing(fresh, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", ["models", "tokenizers"])
-def test_a_package_of_another_name_has_no_rule(fresh, tmp_path: Path, key: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "name"), [("models", "$(touch INJECTED)"), ("tokenizers", "$(touch INJECTED)")]
+)
+def test_a_package_of_another_name_has_no_rule(fresh, tmp_path: Path, key: str, name: str) -> None:
     project = fresh.copy(tmp_path / "project")
     parameters = with_runs(project, "nonprivate")
-    source = "data/raw/pretrained/$(touch INJECTED)"
+    source = f"data/raw/pretrained/{name}"
     if key == "models":
         parameters["models"]["lstm"] = {"kind": "causal_lm", "pretrained": source}
     else:
@@ -94,3 +96,27 @@ def test_a_package_of_another_name_has_no_rule(fresh, tmp_path: Path, key: str) 
     assert project.status
     assert source in shown, shown
     assert not (project.folder / "INJECTED").exists()
+
+
+@pytest.mark.slow
+def test_no_rule_makes_what_is_the_users_own(fresh, tmp_path: Path) -> None:
+    """Snakemake deletes a rule's output before it makes it again, as `-F` asks for."""
+    project = fresh.copy(tmp_path / "project")
+    raw = project.folder / "data/raw"
+    (raw / "pretrained/mine").mkdir(parents=True)
+    (raw / "pretrained/mine/config.json").write_text("{}")
+    (raw / "mine.jsonl").write_text('{"text": "hello there"}\n')
+    parameters = with_runs(project, "nonprivate")
+    parameters["corpora"]["sim"] = {"reader": "lines", "path": "data/raw/mine.jsonl"}
+    parameters["tokenizers"]["bpe"] = {
+        "kind": "pretrained",
+        "source": "data/raw/pretrained/mine",
+        "public": True,
+    }
+    (project.folder / "params.yaml").write_text(yaml.safe_dump(parameters))
+    shown = project.snakemake("-Fn", check=False)
+    assert "rule split:" in shown, shown
+    assert "rule fetch:" not in shown and "rule pretrained:" not in shown
+    shown = project.snakemake("-n", "--delete-all-output", check=False)
+    assert "Would delete" in shown or "mine" not in shown, shown
+    assert "mine" not in shown, shown

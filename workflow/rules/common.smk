@@ -39,6 +39,7 @@ from confide.provenance.records import check_opening, check_records, redate
 from confide.provenance.terms import findings_by
 from confide.runtime import afterwards, failures
 from confide.specs import FetchSpec, PackageSpec
+from confide.specs.data import ARCHIVE_NAMES
 
 snakemake_internals.look_at_functions_once()
 PROGRAM = "snakemake" if CHECKED_OUT else "confide run"
@@ -160,10 +161,11 @@ content_of = functools.cache(digest_of)
 DATASETS = PARAMS.datasets
 
 
-# No wildcard takes a character that a shell knows: names of files that rules make stand in commands as they are.
+# No wildcard takes a character that a shell knows: names of files that rules make stand in commands as they are. And no
+# rule makes a corpus or a model of the user's own, which Snakemake would delete before it makes it again.
 wildcard_constraints:
-    archive="[A-Za-z0-9_-]+",
-    package="[A-Za-z0-9_-]+",
+    archive="|".join(ARCHIVE_NAMES),
+    package="|".join(packages.PACKAGES),
     source="[A-Za-z0-9_]+-[a-z0-9]+",
     dataset="[A-Za-z0-9_]+",
     tokenizer="[A-Za-z0-9_]+",

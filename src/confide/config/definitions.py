@@ -14,6 +14,7 @@ from confide.config.layers import Problem, meant
 from confide.config.same_text import meet, same_text
 from confide.config.yaml_lines import KeyPath
 from confide.files.io import readable
+from confide.output.escaping import visible
 from confide.policies.cover import NEEDS_BLANK, needs_blank
 from confide.policies.regex import fault
 from confide.policies.words import LONGEST, NOT_RANDOM, is_random
@@ -62,7 +63,14 @@ RELEASED = (
 )
 CARD = re.compile(rb"^confide: \{", re.MULTILINE)  # a line of the metadata of its README.md
 CARD_BYTES = 4096  # within which the metadata stands
-HAS_PASSWORD = re.compile(r"^(?!sqlite|file)[^:]+://.*@|password=", re.IGNORECASE)
+IN_FOLDER = re.compile(r"sqlite:///[\w-][\w.-]*")  # an address of MLflow
+NAMING = (  # blocks and keys that name files of the user's
+    ("corpora", "path"),
+    ("corpora", "template"),
+    ("datasets", "review"),
+    ("models", "pretrained"),
+    ("tokenizers", "source"),
+)
 LARGEST_DELTA = 0.01  # of a budget, however small the corpus
 SHARED = ("label", "limit", "seed")  # what an attack and its shadow models must agree in
 REFERENCES = (  # block, field, block that must define the value
@@ -500,13 +508,24 @@ def tuning(params: Params) -> Iterator[Problem]:
 
 
 def tracking(params: Params) -> Iterator[Problem]:
-    """An address with a password: command lines and records would show it, and `dvc push` send it.
+    """An address that is no database in the project's folder.
 
-    The problem does not show the address, either.
+    Who wrote the file is perhaps not who runs it, and would be sent settings, tables and figures.
+    The problem does not show the address: it may hold a password.
     """
-    if HAS_PASSWORD.search(params.tracking.uri):
-        message = "names a user or a password: set MLFLOW_TRACKING_URI to such an address instead"
+    if not IN_FOLDER.fullmatch(params.tracking.uri):
+        message = "is no database in this folder (sqlite:///NAME): set MLFLOW_TRACKING_URI instead"
         yield Problem(("tracking", "uri"), None, message)
+
+
+def names_of_files(params: Params) -> Iterator[Problem]:
+    """Files whose names have a character that cannot be seen: Snakemake shows names as they are."""
+    for block, key in NAMING:
+        for name, spec in getattr(params, block).items():
+            file = getattr(spec, key, None)
+            if isinstance(file, str) and visible(file) != file:
+                message = "has a character that cannot be seen: rename the file"
+                yield Problem((block, name, key), file, message)
 
 
 def twice(path: tuple[str, ...], values: Sequence[Any]) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ defines. What comes from elsewhere (a further file, the command line) is laid ov
 
 import difflib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,9 +16,13 @@ from pydantic import BaseModel, ValidationError
 
 from confide.config.yaml_lines import KeyPath, compose, locate
 from confide.errors import InputError
+from confide.files.folders import is_below
 
 INCLUDE = "include"  # key of the files that belong to a file
 WRITTEN_OUT = "expected keys with values, written out here: no name"
+# Names of included files stand in command lines, and on pages that Snakemake writes.
+PLAIN = re.compile(r"[\w./][\w./ -]*")
+NO_NAME = "a file's name is letters, digits, blanks, _, ., / and -, and does not begin with -"
 CHOICES = (INCLUDE, "select", "papers", "tracking")  # keys that define no names
 
 
@@ -71,6 +76,8 @@ def included(layer: Layer) -> Iterator[Path]:
         place = (INCLUDE, index)
         if not isinstance(name, str):
             raise refused(Problem(place, name, "expected the name of a file"), [layer])
+        if not PLAIN.fullmatch(os.path.normpath(name)):
+            raise refused(Problem(place, name, NO_NAME), [layer])
         if name in listed[:index]:
             raise refused(Problem(place, name, "is listed twice"), [layer])
         path = Path(layer.source).parent / name
@@ -80,14 +87,6 @@ def included(layer: Layer) -> Iterator[Path]:
         if not os.path.isfile(path):  # which no name makes fail
             raise refused(Problem(place, name, "there is no such file"), [layer])
         yield path
-
-
-def is_below(path: Path, folder: Path) -> bool:
-    """Whether a path leads to something inside a folder once all links are followed."""
-    try:
-        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
-    except (OSError, ValueError):  # a name that no file can have
-        return False
 
 
 def read_definitions(file: Path) -> Layer:

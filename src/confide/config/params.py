@@ -93,6 +93,7 @@ CHECKS: tuple[Callable[[Params], Iterator[Problem]], ...] = (
     definitions.studies,
     definitions.tuning,
     definitions.tracking,
+    definitions.names_of_files,
     rows.corpora,
 )
 

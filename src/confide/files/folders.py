@@ -54,3 +54,11 @@ def visible(folder: Path, hidden: tuple[str, ...] = (".",)) -> Iterator[Path]:
             folders[:] = [name for name in folders if not name.startswith(hidden)]
             paths = (Path(here, name) for name in names if not name.startswith(hidden))
             yield from filter(Path.is_file, paths)
+
+
+def is_below(path: Path, folder: Path) -> bool:
+    """Whether a path leads to something inside a folder once all links are followed."""
+    try:
+        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    except (OSError, ValueError):  # a name that no file can have
+        return False

@@ -9,9 +9,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlparse
 
 from confide.errors import InputError
+from confide.files.folders import is_below
 from confide.specs import TrackingSpec
 
 if TYPE_CHECKING:
@@ -39,6 +42,7 @@ COLUMNS = (  # of that view, as MLflow's pages call them
     "attributes.`Dataset`",
     "attributes.`Source`",
 )
+OF_FOLDER = "sqlite:///"  # an address of a database, of which one more / begins another folder
 BEFORE = ("attributes.`Run Name`", "runDateAndNestInfo")  # columns that are always there
 
 
@@ -80,14 +84,31 @@ def connect(spec: TrackingSpec) -> tuple["MlflowClient", str]:
     with reachable(uri):
         client = MlflowClient(tracking_uri=uri, registry_uri=uri)
         stored = client.get_experiment_by_name(spec.experiment)
-        if stored is not None:
-            return client, stored.experiment_id
-        return client, client.create_experiment(spec.experiment)
+        if stored is None:
+            return client, client.create_experiment(spec.experiment)
+    check_place(stored.artifact_location, uri)
+    return client, stored.experiment_id
+
+
+def check_place(place: str, uri: str) -> None:
+    """InputError where the database of this folder has files put elsewhere.
+
+    It may be somebody else's, or the folder was moved since.
+    """
+    database = uri.removeprefix(OF_FOLDER)
+    if database == uri or database.startswith("/"):
+        return  # chosen by the user
+    parts = urlparse(place)
+    if parts.scheme not in ("", "file") or not is_below(Path(parts.path), Path.cwd()):
+        message = "has files put outside of this folder: delete it, and `snakemake track` makes it"
+        raise InputError(message, file=database)
 
 
 def find(client: "MlflowClient", experiment: str, key: str) -> Any | None:
     """The run with a key, if there is one."""
     runs = client.search_runs([experiment], f"tags.`{KEY}` = '{key}'", max_results=1)
+    for run in runs:
+        check_place(run.info.artifact_uri, client.tracking_uri)
     return runs[0] if runs else None
 
 

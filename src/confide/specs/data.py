@@ -284,6 +284,18 @@ CorpusSpec = Annotated[
 ]
 
 
+# What `confide fetch` knows (`corpora/archives.py`); no other file of data/raw is made by a job.
+ARCHIVE_NAMES = (
+    "customersim",
+    "wikitext-2",
+    "gpt2-bpe",
+    "ud-ewt",
+    "multidogo",
+    "tinyshakespeare",
+    "sgd",
+)
+
+
 class FetchSpec(Spec):
     archive: str
 
