@@ -16,6 +16,7 @@ from project import Project
 from confide.config import jobs
 from confide.config.params import load
 from confide.files.io import sha256
+from confide.train.checkpoint import FINISHED
 
 DYING = str(Path(__file__).with_name("dying.py"))
 RUN = "selective/g0.1-s0"
@@ -80,7 +81,7 @@ class Training:
         files = {path.name for path in self.folder.iterdir()} | {
             path.name for path in (self.folder / "checkpoint").iterdir()
         }
-        return wrong + sorted(files - {*OUTPUTS, "checkpoint", "lock"})
+        return wrong + sorted(files - {*OUTPUTS, "checkpoint", "lock", FINISHED})
 
 
 def killed_anywhere(reference: Project, folder: Path, points: int, seed: int = 0) -> list[Row]:
