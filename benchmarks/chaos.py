@@ -49,6 +49,7 @@ from confide.config.layers import merged, read_layer  # noqa: E402
 from confide.files.io import write_json  # noqa: E402
 from confide.runtime.failures import NO_REASON, reason  # noqa: E402
 from confide.runtime.workflow_log import progress  # noqa: E402
+from confide.train.checkpoint import FINISHED  # noqa: E402
 
 PARAMETERS = [ROOT / "tests/params.tiny.yaml", ROOT / "benchmarks/chaos.yaml"]
 TARGETS = ("all", "all_papers", "leaderboard")
@@ -340,7 +341,7 @@ def left_over(folder: Path) -> Iterator[Path]:
     for place in (".snakemake/locks", ".snakemake/incomplete"):
         yield from (path for path in (folder / place).rglob("*") if path.is_file())
     checkpoints = (path for path in (folder / ".checkpoints").rglob("*") if path.is_file())
-    yield from (path for path in checkpoints if path.name != "lock")
+    yield from (path for path in checkpoints if path.name not in ("lock", FINISHED))
     temporary = (folder.parent / "tmp").iterdir()
     yield from (path for path in temporary if path.is_file() or any(path.iterdir()))
 
