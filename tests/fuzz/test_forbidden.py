@@ -3,7 +3,6 @@ others.
 """
 
 import ast
-import re
 from pathlib import Path
 
 import pytest
@@ -96,23 +95,3 @@ def test_models_of_others_are_read_as_safetensors_alone():
                     safe = "use_safetensors=True" in text or "gguf_file=" in text
                     assert safe, f"{path}: {text}"
     assert calls >= 3, "The search finds them where they are."
-
-
-# Made of names that params.py has checked, or of the numbers of a share.
-PLAIN = {"checkpoint", "folder", "folders", "published", "share"}
-
-
-def test_what_reaches_a_shell_line_is_quoted():
-    """Parameters of rules are quoted (:q), joined by shlex, or made of names of definitions, which
-    are letters and digits.
-    """
-    seen = set()
-    for path in (ROOT / "workflow/rules").glob("*.smk"):
-        for rule in path.read_text().split("\nrule ")[0:]:
-            for name in re.findall(r"\{params\.(\w+)\}", rule):
-                seen.add(name)
-                assert name in PLAIN or re.search(rf"\b{name}=lambda w, input: flag\(", rule), (
-                    f"{path}: {name}"
-                )
-            assert not re.search(r"\{params\.spec\}", rule)
-    assert {"raw", "folder", "start_ledgers"} <= seen

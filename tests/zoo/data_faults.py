@@ -86,7 +86,7 @@ FAULTS = [
         "a failure forgets what was found",
         "Where the conservative policy fails, what the other one found is read in clear.",
         FAILS,
-        "confide.data.redaction:said",
+        "confide.data.redaction:finding_in",
         ("failed_behind(spans)", "failed_behind([])"),
     ),
     slip(
