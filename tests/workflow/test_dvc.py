@@ -25,7 +25,8 @@ def recorded(built, tmp_path_factory):
     """A built project in git and DVC, with a remote store."""
     place = tmp_path_factory.mktemp("dvc")
     project = built.copy(place / "project")
-    (project.folder / ".gitignore").write_text("/.snakemake/\n/logs/\n/.checkpoints/\n")
+    own = (".snakemake/", "logs/", ".checkpoints/", "mlruns/", "mlflow.db")
+    (project.folder / ".gitignore").write_text("".join(f"/{name}\n" for name in own))
     project.git("init", "-q")
     project.dvc("init", "-q")
     configure(project)
