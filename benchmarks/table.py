@@ -260,8 +260,7 @@ def prices() -> Iterator[str]:
         "",
         f"`python benchmarks/prices.py`, {hardware(found)}. Seconds of one core that a stage takes "
         "to start, and more for each amount, fitted to corpora of 10 and 40 MB; the last column is "
-        "the largest relative error of this fit. `confide forecast` "
-        "reckons with them:",
+        "the largest relative error of this fit. `confide forecast` reckons with them:",
         "",
     )
     amounts = ("per_mb", "per_1000_points", "per_1000_secrets")

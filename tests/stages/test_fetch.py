@@ -19,6 +19,7 @@ from confide.corpora.archives import Archive, canonical, content_digest
 from confide.errors import InputError
 from confide.files.io import read_jsonl
 from confide.specs import FetchSpec
+from confide.specs.data import ARCHIVE_NAMES
 
 fetching = importlib.import_module("confide.stages.fetch")
 FILES = {
@@ -288,3 +289,7 @@ def test_real_mirrors_verify(name, tmp_path):
         "tinyshakespeare": 1,
     }
     assert len(rows) == counts[name]
+
+
+def test_rules_make_the_files_of_all_archives_and_no_others():
+    assert tuple(archives.ARCHIVES) == ARCHIVE_NAMES

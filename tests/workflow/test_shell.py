@@ -38,7 +38,10 @@ def test_every_input_of_a_command_is_quoted_and_what_is_not_is_a_flag(name: str)
 
 def test_the_search_sees_commands() -> None:
     found = PLACE.findall("".join(SHELL.findall("\n".join(RULES.values()))))
-    assert {("params", "raw", ""), ("params", "spec", ":q"), ("input", "review", ":q")} <= {*found}
+    assert {("params", "raw", ""), ("params", "start_ledgers", "")} <= {*found}
+    assert {("params", "folder", ":q"), ("input", "review", ":q")} <= {*found}
+    for name, rules in RULES.items():
+        assert len(SHELL.findall(rules)) == len(re.findall(r"^ +shell:$", rules, re.M)), name
 
 
 def test_every_wildcard_is_constrained() -> None:
@@ -85,13 +88,11 @@ def test_names_of_files_run_nothing(fresh, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("key", "name"), [("models", "$(touch INJECTED)"), ("tokenizers", "$(touch INJECTED)")]
-)
-def test_a_package_of_another_name_has_no_rule(fresh, tmp_path: Path, key: str, name: str) -> None:
+@pytest.mark.parametrize("key", ["models", "tokenizers"])
+def test_a_package_of_another_name_has_no_rule(fresh, tmp_path: Path, key: str) -> None:
     project = fresh.copy(tmp_path / "project")
     parameters = with_runs(project, "nonprivate")
-    source = f"data/raw/pretrained/{name}"
+    source = "data/raw/pretrained/$(touch INJECTED)"
     if key == "models":
         parameters["models"]["lstm"] = {"kind": "causal_lm", "pretrained": source}
     else:
@@ -123,5 +124,4 @@ def test_no_rule_makes_what_is_the_users_own(fresh, tmp_path: Path) -> None:
     assert "rule split:" in shown, shown
     assert "rule fetch:" not in shown and "rule pretrained:" not in shown
     shown = project.snakemake("-n", "--delete-all-output", check=False)
-    assert "Would delete" in shown or "mine" not in shown, shown
     assert "mine" not in shown, shown

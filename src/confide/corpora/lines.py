@@ -102,7 +102,7 @@ class Line(NamedTuple):
         return self._replace(content=b"")
 
 
-Note = tuple[Line, Said]  # a line without its content
+Note = tuple[Line, Said]  # where notes are kept, the line is without its content
 
 
 class Body(NamedTuple):
@@ -687,7 +687,7 @@ def _notes(form: Form, shard: Shard) -> Iterator[Note]:
         if (b'"doc"' in line.content and says_more) or b"\\u" in line.content:
             said = _named(form, line)
             if said is not None:
-                yield line.without_content(), said
+                yield line, said
 
 
 def _shared(plan: Plan, shard: Shard) -> list[Note]:
@@ -695,7 +695,7 @@ def _shared(plan: Plan, shard: Shard) -> list[Note]:
 
     These are notes of documents that return, or that join authors.
     """
-    notes = list(_notes(plan.form, shard))
+    notes = [(line.without_content(), said) for line, said in _notes(plan.form, shard)]
     returns = plan.returns(_told_apart([doc for _, (doc, _, _) in notes]))
     returning = itertools.compress(notes, returns)
     return sorted({*returning, *_joining(notes)}, key=lambda note: note[0].number)

@@ -149,8 +149,8 @@ def _check_whole(files: Sequence[Path]) -> None:
             one, other = sorted(saves)[:2]
             message = f"holds files {name}*-of-{one} and {name}*-of-{other}: give a folder of one"
             raise InputError(message, file=folder, key="path")
-        for last, there in saves.items():
-            _check_numbers(folder, f"{name}*-of-{last}", int(last), there)
+        ((last, there),) = saves.items()
+        _check_numbers(folder, f"{name}*-of-{last}", int(last), there)
 
 
 def _check_numbers(folder: Path, shown: str, count: int, there: Sequence[int]) -> None:

@@ -25,7 +25,7 @@ from confide.data.neighbours import (
     quotas,
     secrets_of,
 )
-from confide.data.occurrences import check_apart, planted
+from confide.data.occurrences import check_gold_apart, planted
 from confide.data.partitioning import Raw
 from confide.files import arrays, columns
 from confide.files.columns import Points, Spans, Unlike
@@ -83,8 +83,7 @@ def gold_of(shard: Range, labels: Collection[str] | None) -> Gold:
     gold = points.gold
     line = gold.line
     # neither empty ones nor one that is named twice
-    base = np.append(0, np.cumsum(points.lengths))[line]
-    check_apart(base + gold.start, base + gold.end)
+    check_gold_apart(points)
     names = gold.names
     number = gold.label
     is_planted = planted(points)[line]

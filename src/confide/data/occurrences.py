@@ -43,6 +43,13 @@ def check_apart(start: np.ndarray, end: np.ndarray) -> None:
         raise Unlike
 
 
+def check_gold_apart(points: Points) -> None:
+    """Unlike unless each gold span has a character and lies behind the one before."""
+    gold = points.gold
+    base = np.append(0, np.cumsum(points.lengths))[gold.line]
+    check_apart(base + gold.start, base + gold.end)
+
+
 def joined(points: Points, said: Findings) -> Joined:
     """Points with their findings; Unlike where these are not in the order of the points."""
     place = points.places(said.at, said.keys)

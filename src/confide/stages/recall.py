@@ -22,6 +22,7 @@ from confide.data import occurrences
 from confide.data.label_rates import of_worst_label, upper
 from confide.data.occurrences import (
     Joined,
+    check_gold_apart,
     planted,
     texts_of,
     touched,
@@ -338,8 +339,7 @@ def copied_columns(fingerprints: Fingerprints, labels: list[str] | None, points:
     point overlap.
     """
     gold = points.gold
-    base = np.append(0, np.cumsum(points.lengths))[gold.line]
-    occurrences.check_apart(base + gold.start, base + gold.end)
+    check_gold_apart(points)
     is_planted = planted(points)
     real_secrets = counted_spans(points, is_planted, labels) & ~is_planted[gold.line]
     line = gold.line[real_secrets]
